@@ -7,13 +7,14 @@ mod validate;
 use common::{Random, TestHost, Values, message, number, tensor};
 use dml_aten::{Arg, Call};
 use dml_compute::matmul::choice::Way;
-use dml_compute::matmul::epilogue::{Activation, Epilogue};
+use dml_compute::matmul::epilogue::Epilogue;
 use dml_compute::matmul::interface::ProductSpec;
 use dml_compute::matmul::matrix_select::{self, MatrixChoice};
 use dml_compute::matmul::matrix_tile::{MatrixTile, Units};
 use dml_compute::matmul::operand::{Access, Axis, Digits, Pattern};
 use dml_compute::matmul::waves::Waves;
 use dml_compute::matmul::{Bias, Choice, Finish, Output, Problem, Source, Tile, gemm, gemv, select, split_k};
+use dml_compute::pointwise::activation::{GELU, RELU};
 use dml_compute::primitives::kernel::KernelSpec;
 use dml_compute::{Scalar, View};
 use dml_engine::AdapterKind;
@@ -513,7 +514,7 @@ fn every_variant_is_valid() {
                     scaled: flag(2),
                     bias: flag(1).then_some(dtype),
                     bias_wide: flag(0),
-                    activation: (dtype.is_float() && flag(1)).then_some(Activation::Gelu),
+                    activation: (dtype.is_float() && flag(1)).then_some(&GELU),
                 };
                 let index = if flag(2) { dml_kernel::ScalarType::U64 } else { dml_kernel::ScalarType::U32 };
                 let (ragged_k, split_k) = (flag(0), flag(1));
@@ -558,7 +559,7 @@ fn every_variant_is_valid() {
             scaled: true,
             bias: Some(DType::F16),
             bias_wide: wide,
-            activation: wide.then_some(Activation::Relu),
+            activation: wide.then_some(&RELU),
         };
         accepted(&split_k::Spec { sums: DType::F32, epilogue, index }.build());
     }

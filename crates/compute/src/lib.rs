@@ -20,6 +20,7 @@ macro_rules! check {
 
 pub mod attention;
 pub mod bounds;
+pub mod catalogue;
 pub mod complex;
 pub mod context;
 pub mod convolution;

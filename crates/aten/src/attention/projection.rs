@@ -3,6 +3,7 @@
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::{check, operators};
+use dml_compute::pointwise::arithmetic::ADD_SCALE;
 use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
@@ -37,7 +38,7 @@ fn transform(call: &mut Call, qkv: &View, bias: &View, heads: i64) -> Result<()>
         let scale = if part == 0 { 1.0 / (width as f64).sqrt() } else { 1.0 };
         let out = call.empty(dtype, &sizes)?;
         let inputs = [Input::Tensor(x), Input::Tensor(bias), Input::Number(Number::Double(scale), dtype)];
-        kernel::run(call, "add_scale", &[&out], &inputs, dtype, |_, v| vec![(v[0] + v[1]) * v[2]])?;
+        kernel::run(call, &ADD_SCALE, &[&out], &inputs, dtype)?;
         call.ret(out);
     }
     Ok(())

@@ -9,10 +9,11 @@ use crate::operator::error::{Error, Result};
 use crate::pointwise::arithmetic::check_no_bools as subtraction_of_bools;
 use crate::pointwise::operator::{Argument, resized, strided};
 use crate::pointwise::ternary::check_alike;
+use dml_compute::complex::functions;
 use dml_compute::complex::pointwise::{Rule, parts_of};
+use dml_compute::pointwise::function::Function;
 use dml_compute::scalar::Scalar;
 use dml_compute::view::{Dims, View};
-use dml_kernel::math::complex::{self, Complex};
 
 pub fn route(name: &str) -> Option<Route> {
     Some(Route::Run(match name {
@@ -27,12 +28,8 @@ pub fn route(name: &str) -> Option<Route> {
         "lerp" => lerp,
         "addr" => addr,
         "logaddexp" => logaddexp,
-        "tanh_backward" => |call, overload| {
-            gradient(call, overload, "complex_tanh_backward", |y| complex::sub(y.like(1.0), complex::mul(y, y)))
-        },
-        "sigmoid_backward" => |call, overload| {
-            gradient(call, overload, "complex_sigmoid_backward", |y| complex::mul(complex::sub(y.like(1.0), y), y))
-        },
+        "tanh_backward" => |call, overload| gradient(call, overload, &functions::TANH_BACKWARD),
+        "sigmoid_backward" => |call, overload| gradient(call, overload, &functions::SIGMOID_BACKWARD),
         _ => return None,
     }))
 }
@@ -63,12 +60,10 @@ fn add(call: &mut Call, overload: &Operator) -> Result<()> {
     let [x, y] = operands(call, overload, "other")?;
     let out = overload.out(call)?;
     match factor(call, overload, "alpha")? {
-        None => operator(call, out, Rule::Complex, "complex_add", &[x, y], &|_, z| complex::add(z[0], z[1]).parts()),
+        None => operator(call, out, Rule::Complex, &functions::ADD, &[x, y]),
         Some(alpha) => {
             let arguments = [x, y, Argument::Number(alpha)];
-            operator(call, out, Rule::Complex, "complex_add_alpha", &arguments, &|_, z| {
-                complex::add(z[0], complex::mul(z[2], z[1])).parts()
-            })
+            operator(call, out, Rule::Complex, &functions::ADD_ALPHA, &arguments)
         }
     }
 }
@@ -97,12 +92,10 @@ fn reversed_sub(call: &mut Call, overload: &Operator) -> Result<()> {
 
 fn difference(call: &mut Call, overload: &Operator, out: Out, [x, y]: [Argument; 2], rule: Rule) -> Result<()> {
     match factor(call, overload, "alpha")? {
-        None => operator(call, out, rule, "complex_sub", &[x, y], &|_, z| complex::sub(z[0], z[1]).parts()),
+        None => operator(call, out, rule, &functions::SUB, &[x, y]),
         Some(alpha) => {
             let arguments = [x, y, Argument::Number(alpha)];
-            operator(call, out, rule, "complex_sub_alpha", &arguments, &|_, z| {
-                complex::sub(z[0], complex::mul(z[2], z[1])).parts()
-            })
+            operator(call, out, rule, &functions::SUB_ALPHA, &arguments)
         }
     }
 }
@@ -110,7 +103,7 @@ fn difference(call: &mut Call, overload: &Operator, out: Out, [x, y]: [Argument;
 fn mul(call: &mut Call, overload: &Operator) -> Result<()> {
     let operands = operands(call, overload, "other")?;
     let out = overload.out(call)?;
-    operator(call, out, Rule::Complex, "complex_mul", &operands, &|_, z| complex::mul(z[0], z[1]).parts())
+    operator(call, out, Rule::Complex, &functions::MUL, &operands)
 }
 
 /// Division without rounding; complex numbers have no other.
@@ -121,7 +114,7 @@ fn div(call: &mut Call, overload: &Operator) -> Result<()> {
     }
     let operands = operands(call, overload, "other")?;
     let out = overload.out(call)?;
-    operator(call, out, Rule::Complex, "complex_div", &operands, &|_, z| complex::div(z[0], z[1]).parts())
+    operator(call, out, Rule::Complex, &functions::DIV, &operands)
 }
 
 /// The common exponents that are numbers are products, roots and reciprocals, as on the CPU.
@@ -131,23 +124,27 @@ fn pow(call: &mut Call, overload: &Operator) -> Result<()> {
     if let (Argument::Scalar(_), Argument::Tensor(exponent)) = (x, y) {
         return of_number(call, x, exponent, out);
     }
-    let known: &[(f64, &'static str, complex::Unary)] = &[
-        (0.0, "complex_pow_0", |z| z.like(1.0)),
-        (1.0, "complex_pow_1", |z| z),
-        (2.0, "complex_pow_2", |z| complex::mul(z, z)),
-        (3.0, "complex_pow_3", |z| complex::mul(complex::mul(z, z), z)),
-        (0.5, "complex_pow_half", complex::sqrt),
-        (-0.5, "complex_pow_minus_half", complex::rsqrt),
-        (-1.0, "complex_pow_minus_1", complex::reciprocal),
-        (-2.0, "complex_pow_minus_2", |z| complex::reciprocal(complex::mul(z, z))),
-    ];
-    if let Argument::Scalar(exponent) = y
-        && let (e, 0.0) = parts_of(exponent)
-        && let Some(&(_, family, body)) = known.iter().find(|(known, ..)| *known == e)
-    {
-        return operator(call, out, Rule::Complex, family, &[x, y], &|_, z| body(z[0]).parts());
+    let function = match y {
+        Argument::Scalar(exponent) => to_exponent(exponent),
+        _ => &functions::POW,
+    };
+    operator(call, out, Rule::Complex, function, &[x, y])
+}
+
+/// The function of an exponent that is a number.
+fn to_exponent(exponent: Scalar) -> &'static Function {
+    let (exponent, 0.0) = parts_of(exponent) else { return &functions::POW };
+    match exponent {
+        0.0 => &functions::POW_0,
+        1.0 => &functions::POW_1,
+        2.0 => &functions::POW_2,
+        3.0 => &functions::POW_3,
+        0.5 => &functions::POW_HALF,
+        -0.5 => &functions::POW_MINUS_HALF,
+        -1.0 => &functions::POW_MINUS_1,
+        -2.0 => &functions::POW_MINUS_2,
+        _ => &functions::POW,
     }
-    operator(call, out, Rule::Complex, "complex_pow", &[x, y], &|_, z| complex::pow(z[0], z[1]).parts())
 }
 
 /// Of a number to a tensor: the result is contiguous whatever the strides of the exponent, and all powers of 1 are 1.
@@ -158,9 +155,9 @@ fn of_number(call: &mut Call, base: Argument, exponent: AnyTensor, out: Out) -> 
     let out = resized(call, out, &mut given, shape)?;
     let out = strided(call, out, &mut new, dtype, shape)?;
     if matches!(base, Argument::Scalar(n) if parts_of(n) == (1.0, 0.0)) {
-        return operator(call, out, Rule::Complex, "complex_pow_of_1", &arguments, &|_, z| z[1].like(1.0).parts());
+        return operator(call, out, Rule::Complex, &functions::POW_OF_1, &arguments);
     }
-    operator(call, out, Rule::Complex, "complex_pow", &arguments, &|_, z| complex::pow(z[0], z[1]).parts())
+    operator(call, out, Rule::Complex, &functions::POW, &arguments)
 }
 
 /// `self`, two tensors, and the factor `value`.
@@ -175,17 +172,13 @@ fn with_two<'a>(call: &Call<'a>, overload: &Operator) -> Result<[Argument<'a>; 4
 /// `self + value * tensor1 * tensor2`
 fn addcmul(call: &mut Call, overload: &Operator) -> Result<()> {
     let (arguments, out) = (with_two(call, overload)?, overload.out(call)?);
-    operator(call, out, Rule::Complex, "complex_addcmul", &arguments, &|_, z| {
-        complex::add(z[0], complex::mul(complex::mul(z[3], z[1]), z[2])).parts()
-    })
+    operator(call, out, Rule::Complex, &functions::ADDCMUL, &arguments)
 }
 
 /// `self + value * tensor1 / tensor2`
 fn addcdiv(call: &mut Call, overload: &Operator) -> Result<()> {
     let (arguments, out) = (with_two(call, overload)?, overload.out(call)?);
-    operator(call, out, Rule::Complex, "complex_addcdiv", &arguments, &|_, z| {
-        complex::add(z[0], complex::div(complex::mul(z[3], z[1]), z[2])).parts()
-    })
+    operator(call, out, Rule::Complex, &functions::ADDCDIV, &arguments)
 }
 
 /// `self + weight * (end - self)`, from the nearer end.
@@ -203,14 +196,7 @@ fn lerp(call: &mut Call, overload: &Operator) -> Result<()> {
         check_alike("weight", weight, &x)?;
     }
     let out = overload.out(call)?;
-    operator(call, out, Rule::Exact, "complex_lerp", &[x.into(), end.into(), weight], &|_, z| {
-        let (x, end, weight) = (z[0], z[1], z[2]);
-        let step = complex::sub(end, x);
-        let from_start = complex::add(x, complex::mul(weight, step));
-        let from_end = complex::sub(end, complex::mul(step, complex::sub(x.like(1.0), weight)));
-        let near = (weight.re * weight.re + weight.im * weight.im).lt(0.25);
-        Complex::select(near, from_start, from_end).parts()
-    })
+    operator(call, out, Rule::Exact, &functions::LERP, &[x.into(), end.into(), weight])
 }
 
 /// `beta * self + alpha * vec1 vec2^T`; self is not read where beta is 0.
@@ -233,28 +219,22 @@ fn addr(call: &mut Call, overload: &Operator) -> Result<()> {
     ];
     let out = overload.out(call)?;
     if parts_of(beta) == (0.0, 0.0) {
-        return operator(call, out, Rule::Complex, "complex_addr_0", &arguments, &|_, z| {
-            complex::mul(complex::mul(z[4], z[1]), z[2]).parts()
-        });
+        return operator(call, out, Rule::Complex, &functions::ADDR_0, &arguments);
     }
-    operator(call, out, Rule::Complex, "complex_addr", &arguments, &|_, z| {
-        complex::add(complex::mul(z[3], z[0]), complex::mul(complex::mul(z[4], z[1]), z[2])).parts()
-    })
+    operator(call, out, Rule::Complex, &functions::ADDR, &arguments)
 }
 
 /// `log(e^self + e^other)`
 fn logaddexp(call: &mut Call, overload: &Operator) -> Result<()> {
     let operands = operands(call, overload, "other")?;
     let out = overload.out(call)?;
-    operator(call, out, Rule::Complex, "complex_logaddexp", &operands, &|_, z| complex::logaddexp(z[0], z[1]).parts())
+    operator(call, out, Rule::Complex, &functions::LOGADDEXP, &operands)
 }
 
 /// The gradient times the conjugate of a function's derivative, which is given by the function's value.
-fn gradient(call: &mut Call, overload: &Operator, family: &'static str, derivative: complex::Unary) -> Result<()> {
+fn gradient(call: &mut Call, overload: &Operator, function: &'static Function) -> Result<()> {
     let grad: AnyTensor = overload.argument(call, "grad_output")?;
     let output: AnyTensor = overload.argument(call, "output")?;
     let out = overload.out(call)?;
-    operator(call, out, Rule::Complex, family, &[grad.into(), output.into()], &|_, z| {
-        complex::mul(z[0], derivative(z[1]).conjugate()).parts()
-    })
+    operator(call, out, Rule::Complex, function, &[grad.into(), output.into()])
 }

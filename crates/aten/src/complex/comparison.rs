@@ -9,24 +9,24 @@ use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::{Arg, Call};
 use crate::operator::error::Result;
 use crate::pointwise::operator::Argument;
-use dml_compute::complex::comparison::{is_true, same};
+use dml_compute::complex::functions;
 use dml_compute::complex::parts::as_real;
 use dml_compute::complex::pointwise::Rule;
+use dml_compute::pointwise::function::Function;
 use dml_compute::view::View;
-use dml_kernel::math::complex::Complex;
-use dml_kernel::{DType, Value};
+use dml_kernel::DType;
 use smallvec::SmallVec;
 
 pub fn route(name: &str) -> Option<Route> {
     Some(Route::Run(match name {
-        "eq" => |call, overload| binary(call, overload, "complex_eq", &|a, b| same(a, b)),
-        "ne" => |call, overload| binary(call, overload, "complex_ne", &|a, b| !same(a, b)),
-        "logical_and" => |call, overload| binary(call, overload, "complex_and", &|a, b| is_true(a) & is_true(b)),
-        "logical_or" => |call, overload| binary(call, overload, "complex_or", &|a, b| is_true(a) | is_true(b)),
-        "logical_xor" => |call, overload| binary(call, overload, "complex_xor", &|a, b| is_true(a) ^ is_true(b)),
-        "logical_not" => |call, overload| unary(call, overload, "complex_not", &|z| !is_true(z)),
-        "isnan" => |call, overload| unary(call, overload, "complex_isnan", &|z| z.is_nan()),
-        "isinf" => |call, overload| unary(call, overload, "complex_isinf", &|z| z.is_inf()),
+        "eq" => |call, overload| binary(call, overload, &functions::EQ),
+        "ne" => |call, overload| binary(call, overload, &functions::NE),
+        "logical_and" => |call, overload| binary(call, overload, &functions::LOGICAL_AND),
+        "logical_or" => |call, overload| binary(call, overload, &functions::LOGICAL_OR),
+        "logical_xor" => |call, overload| binary(call, overload, &functions::LOGICAL_XOR),
+        "logical_not" => |call, overload| unary(call, overload, &functions::LOGICAL_NOT),
+        "isnan" => |call, overload| unary(call, overload, &functions::ISNAN),
+        "isinf" => |call, overload| unary(call, overload, &functions::ISINF),
         "nonzero" | "nonzero_static" | "count_nonzero" | "all" | "any" => of_truth,
         "where" => where_,
         "equal" => equal,
@@ -34,36 +34,24 @@ pub fn route(name: &str) -> Option<Route> {
     }))
 }
 
-fn binary(
-    call: &mut Call,
-    overload: &Operator,
-    family: &'static str,
-    body: &dyn for<'b> Fn(Complex<'b>, Complex<'b>) -> Value<'b>,
-) -> Result<()> {
+fn binary(call: &mut Call, overload: &Operator, function: &'static Function) -> Result<()> {
     let x: AnyTensor = overload.argument(call, "self")?;
     let y: TensorOrScalar = overload.argument(call, "other")?;
     let out = overload.out(call)?;
-    operator(call, out, Rule::Bool, family, &[x.into(), y.into()], &|_, z| vec![body(z[0], z[1])])
+    operator(call, out, Rule::Bool, function, &[x.into(), y.into()])
 }
 
-fn unary(
-    call: &mut Call,
-    overload: &Operator,
-    family: &'static str,
-    body: &dyn for<'b> Fn(Complex<'b>) -> Value<'b>,
-) -> Result<()> {
+fn unary(call: &mut Call, overload: &Operator, function: &'static Function) -> Result<()> {
     let x: AnyTensor = overload.argument(call, "self")?;
     let out = overload.out(call)?;
-    operator(call, out, Rule::Bool, family, &[x.into()], &|_, z| vec![body(z[0])])
+    operator(call, out, Rule::Bool, function, &[x.into()])
 }
 
 /// Which elements of a tensor are not 0.
 pub fn truth(call: &mut Call, t: &View) -> Result<View> {
     let bools = call.empty(DType::Bool, &t.sizes)?;
     let before = call.returns.len();
-    operator(call, Out::Into(&bools), Rule::Bool, "complex_truth", &[Argument::Tensor(AnyTensor(t))], &|_, z| {
-        vec![is_true(z[0])]
-    })?;
+    operator(call, Out::Into(&bools), Rule::Bool, &functions::TRUTH, &[Argument::Tensor(AnyTensor(t))])?;
     call.returns.truncate(before);
     Ok(bools)
 }
@@ -88,9 +76,7 @@ fn where_(call: &mut Call, overload: &Operator) -> Result<()> {
     let x: AnyTensor = overload.argument(call, "self")?;
     let y: AnyTensor = overload.argument(call, "other")?;
     let out = overload.out(call)?;
-    operator(call, out, Rule::Exact, "complex_where", &[condition.into(), x.into(), y.into()], &|_, z| {
-        Complex::select(is_true(z[0]), z[1], z[2]).parts()
-    })
+    operator(call, out, Rule::Exact, &functions::WHERE, &[condition.into(), x.into(), y.into()])
 }
 
 /// Whether two tensors have one shape and equal elements: of the parts as reals.

@@ -10,6 +10,7 @@ use crate::operator::call::{Arg, Call, Ret};
 use crate::operator::error::{Error, Result};
 use crate::operator::{Operator, torch_version};
 use crate::{check, operators};
+use dml_compute::complex::functions;
 use dml_compute::complex::parts::{as_real, parts};
 use dml_compute::complex::pointwise::parts_of;
 use dml_compute::dtype::accumulator;
@@ -17,8 +18,6 @@ use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::scalar::Scalar;
 use dml_compute::view::View;
 use dml_kernel::DType;
-use dml_kernel::math;
-use dml_kernel::math::complex::{self, Complex};
 use smallvec::SmallVec;
 
 operators! {
@@ -73,10 +72,8 @@ fn of_two(call: &mut Call, a: &View, b: &View, out: Out, polar: bool) -> Result<
     }
     let [re, im] = parts(&result);
     let inputs = [Input::Tensor(a.clone()), Input::Tensor(b.clone())];
-    let family = if polar { "complex_polar" } else { "complex_join" };
-    kernel::run(call, family, &[&re, &im], &inputs, a.dtype, |_, v| {
-        if polar { vec![v[0] * math::cos(v[1]), v[0] * math::sin(v[1])] } else { v.to_vec() }
-    })?;
+    let function = if polar { &functions::POLAR } else { &functions::JOIN };
+    kernel::run(call, function, &[&re, &im], &inputs, a.dtype)?;
     call.ret(result);
     Ok(())
 }
@@ -127,9 +124,7 @@ fn logspace(call: &mut Call, overload: &Operator) -> Result<()> {
     inputs.push(Input::Number(Scalar::Double(base), dtype));
     let result = call.result(Some(out), out.dtype, &[steps])?;
     let [re, im] = parts(&result);
-    kernel::run(call, "complex_logspace", &[&re, &im], &inputs, dtype, |_, v| {
-        complex::pow(Complex::real(v[2]), Complex::new(v[0], v[1])).parts()
-    })?;
+    kernel::run(call, &functions::LOGSPACE, &[&re, &im], &inputs, dtype)?;
     call.ret(result);
     Ok(())
 }

@@ -117,7 +117,7 @@ fn run(call: &mut Call, operator: &Operator, route: Route) -> Result<()> {
         Route::Moves => moves(call, operator),
         Route::ByParts => by_parts(call, operator),
         Route::Run(run) => run(call, operator),
-        Route::Unary(function) => functions::unary(call, operator, function),
+        Route::Unary(rule, function) => functions::unary(call, operator, rule, function),
     }
 }
 

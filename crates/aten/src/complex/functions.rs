@@ -8,51 +8,59 @@ use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::pointwise::operator::strided;
-use dml_compute::complex::functions::sinc;
+use dml_compute::complex::functions;
 use dml_compute::complex::pointwise::Rule;
-use dml_compute::complex::route::Unary;
+use dml_compute::pointwise::function::Function;
 use dml_compute::view::View;
-use dml_kernel::math::complex;
 
 pub fn route(name: &str) -> Option<Route> {
-    macro_rules! functions {
-        ($rule:expr; $($function:ident),*) => {
-            match name {
-                $(stringify!($function) => {
-                    let family = concat!("complex_", stringify!($function));
-                    return Route::unary(family, $rule, complex::$function);
-                })*
-                _ => {}
-            }
-        };
-    }
-    functions!(Rule::Complex; exp, exp2, expm1, log, log1p, log2, log10, sqrt, rsqrt, reciprocal, sigmoid);
-    functions!(Rule::Complex; sin, cos, tan, sinh, cosh, tanh, asin, acos, atan, asinh, acosh, atanh);
-    functions!(Rule::Exact; sgn);
-    match name {
-        "neg" => Route::unary("complex_neg", Rule::Exact, |z| z.negated()),
-        "conj_physical" | "_conj_physical" => Route::unary("complex_conj", Rule::Exact, |z| z.conjugate()),
-        "silu" => Route::unary("complex_silu", Rule::Complex, |z| {
-            complex::div(z, complex::add(z.like(1.0), complex::exp(z.negated())))
-        }),
-        "sinc" => Route::unary("complex_sinc", Rule::Complex, sinc),
-        "abs" => Some(Route::Run(abs)),
-        "angle" => Some(Route::Run(angle)),
-        _ => None,
-    }
+    let function = match name {
+        "exp" => &functions::EXP,
+        "exp2" => &functions::EXP2,
+        "expm1" => &functions::EXPM1,
+        "log" => &functions::LOG,
+        "log1p" => &functions::LOG1P,
+        "log2" => &functions::LOG2,
+        "log10" => &functions::LOG10,
+        "sqrt" => &functions::SQRT,
+        "rsqrt" => &functions::RSQRT,
+        "reciprocal" => &functions::RECIPROCAL,
+        "sigmoid" => &functions::SIGMOID,
+        "sin" => &functions::SIN,
+        "cos" => &functions::COS,
+        "tan" => &functions::TAN,
+        "sinh" => &functions::SINH,
+        "cosh" => &functions::COSH,
+        "tanh" => &functions::TANH,
+        "asin" => &functions::ASIN,
+        "acos" => &functions::ACOS,
+        "atan" => &functions::ATAN,
+        "asinh" => &functions::ASINH,
+        "acosh" => &functions::ACOSH,
+        "atanh" => &functions::ATANH,
+        "silu" => &functions::SILU,
+        "sinc" => &functions::SINC,
+        "sgn" => return Some(Route::Unary(Rule::Exact, &functions::SGN)),
+        "neg" => return Some(Route::Unary(Rule::Exact, &functions::NEG)),
+        "conj_physical" | "_conj_physical" => return Some(Route::Unary(Rule::Exact, &functions::CONJ)),
+        "abs" => return Some(Route::Run(abs)),
+        "angle" => return Some(Route::Run(angle)),
+        _ => return None,
+    };
+    Some(Route::Unary(Rule::Complex, function))
 }
 
 /// Runs a function of `self`.
-pub fn unary(call: &mut Call, overload: &Operator, function: Unary) -> Result<()> {
+pub fn unary(call: &mut Call, overload: &Operator, rule: Rule, function: &'static Function) -> Result<()> {
     let x: AnyTensor = overload.argument(call, "self")?;
     let out = overload.out(call)?;
-    operator(call, out, function.rule, function.family, &[x.into()], &|_, z| (function.body)(z[0]).parts())
+    operator(call, out, rule, function, &[x.into()])
 }
 
 fn abs(call: &mut Call, overload: &Operator) -> Result<()> {
     let (x, out): (AnyTensor, Out) = (overload.argument(call, "self")?, overload.out(call)?);
     check!(!matches!(out, Out::InPlace(_)), Runtime, "In-place abs is not supported for complex tensors.");
-    operator(call, out, Rule::Real, "complex_abs", &[x.into()], &|_, z| vec![complex::abs(z[0])])
+    operator(call, out, Rule::Real, &functions::ABS, &[x.into()])
 }
 
 /// The angles, contiguous, as on the CPU.
@@ -61,5 +69,5 @@ fn angle(call: &mut Call, overload: &Operator) -> Result<()> {
     let mut new = None;
     let shape = (x.sizes.as_slice(), &View::contiguous_strides(&x.sizes)[..]);
     let out = strided(call, out, &mut new, x.dtype.real(), shape)?;
-    operator(call, out, Rule::Real, "complex_angle", &[x.into()], &|_, z| vec![complex::angle(z[0])])
+    operator(call, out, Rule::Real, &functions::ANGLE, &[x.into()])
 }

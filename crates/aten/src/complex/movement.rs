@@ -19,6 +19,7 @@ use crate::pointwise::operator::strided;
 use crate::tensor::casting::can_cast;
 use crate::tensor::promote::{Promoted, result_type};
 use dml_compute::complex::copy::{cast, fill_with};
+use dml_compute::complex::functions;
 use dml_compute::complex::parts::as_bits;
 use dml_compute::complex::pointwise::{Rule, parts_of};
 use dml_compute::host::{decode_complex, read_number};
@@ -26,7 +27,6 @@ use dml_compute::movement::copy;
 use dml_compute::scalar::Scalar;
 use dml_compute::view::{Location, View};
 use dml_kernel::DType;
-use dml_kernel::math::complex::Complex;
 use smallvec::SmallVec;
 
 pub fn route(name: &str) -> Option<Route> {
@@ -185,7 +185,5 @@ fn masked_fill(call: &mut Call, operator: &Operator) -> Result<()> {
     let sizes = call.broadcast(&t.sizes, &mask.sizes)?;
     let mut new = None;
     let out = strided(call, operator.out(call)?, &mut new, t.dtype, (&sizes, &View::contiguous_strides(&sizes)))?;
-    pointwise(call, out, Rule::Complex, "complex_masked_fill", &arguments, &|_, z| {
-        Complex::select(z[1].re.ne(0), z[2], z[0]).parts()
-    })
+    pointwise(call, out, Rule::Complex, &functions::MASKED_FILL, &arguments)
 }

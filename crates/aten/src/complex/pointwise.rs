@@ -6,13 +6,14 @@ use crate::operator::error::{Error, Result};
 use crate::operator::structured;
 use crate::pointwise::operator::{Argument, operand_of, result_of};
 use crate::tensor::promote::{Promoted, result_type};
+use dml_compute::complex::functions;
 use dml_compute::complex::parts::parts;
-use dml_compute::complex::pointwise::{Body, Given, Rule, parts_of, run};
+use dml_compute::complex::pointwise::{Given, Rule, parts_of, run};
+use dml_compute::pointwise::function::Function;
 use dml_compute::pointwise::kernel::{Operand, Operands};
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 use dml_kernel::DType;
-use dml_kernel::math::complex;
 use smallvec::SmallVec;
 
 /// The dtype in which arguments meet.
@@ -39,20 +40,17 @@ pub fn quietly(call: &mut Call, run: impl FnOnce(&mut Call) -> Result<()>) -> Re
 /// Writes `factor * t`.
 pub fn scale(call: &mut Call, t: &View, factor: Number, result: &View) -> Result<()> {
     let arguments = [Argument::Tensor(AnyTensor(t)), Argument::Number(factor)];
-    operator(call, Out::InPlace(result), Rule::Exact, "complex_scale", &arguments, &|_, z| {
-        complex::mul(z[1], z[0]).parts()
-    })
+    operator(call, Out::InPlace(result), Rule::Exact, &functions::SCALE, &arguments)
 }
 
-/// Runs a pointwise operator of arguments that meet in a complex dtype; real ones among them become complex first. `body` gets them in
-/// order.
+/// Runs a pointwise operator of arguments that meet in a complex dtype; real ones among them become
+/// complex first. The function gets them in order.
 pub fn operator(
     call: &mut Call,
     out: Out,
     rule: Rule,
-    family: &'static str,
+    function: &'static Function,
     arguments: &[Argument],
-    body: Body<'_>,
 ) -> Result<()> {
     let common = common_dtype(call, arguments);
     if !common.is_complex() {
@@ -85,7 +83,7 @@ pub fn operator(
         });
     }
     let out = result_of(call, out, result, &whole)?;
-    run(call, family, &out, (common.real(), result), &given, body)?;
+    run(call, function, &out, (common.real(), result), &given)?;
     call.ret(out);
     Ok(())
 }

@@ -13,12 +13,12 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::{Operator, structured};
 use crate::pointwise::operator::Argument;
+use dml_compute::complex::functions;
 use dml_compute::complex::pointwise::{Rule, parts_of};
 use dml_compute::complex::product::{blocks, interleaved};
 use dml_compute::complex::reduction::working_copy;
 use dml_compute::scalar::Scalar;
 use dml_compute::view::View;
-use dml_kernel::math::complex;
 
 pub fn route(name: &str) -> Option<Route> {
     Some(Route::Run(match name {
@@ -175,11 +175,7 @@ fn cross(call: &mut Call, overload: &Operator) -> Result<()> {
         let [p, q, r, s] = &factors;
         let arguments = [p, q, r, s].map(|t| Argument::Tensor(AnyTensor(t)));
         let place = at(&aside, i);
-        quietly(call, |call| {
-            operator(call, Out::InPlace(&place), Rule::Complex, "complex_cross", &arguments, &|_, z| {
-                complex::sub(complex::mul(z[0], z[1]), complex::mul(z[2], z[3])).parts()
-            })
-        })?;
+        quietly(call, |call| operator(call, Out::InPlace(&place), Rule::Complex, &functions::CROSS, &arguments))?;
     }
     checked_copy(call, &aside, &result)?;
     call.ret(result);
@@ -236,9 +232,7 @@ fn finish(call: &mut Call, overload: &Operator, product: View, added: bool) -> R
             Argument::Number(beta),
             Argument::Number(alpha),
         ];
-        operator(call, Out::InPlace(&result), Rule::Exact, "complex_scale_add", &arguments, &|_, z| {
-            complex::add(complex::mul(z[2], z[0]), complex::mul(z[3], z[1])).parts()
-        })
+        operator(call, Out::InPlace(&result), Rule::Exact, &functions::SCALE_ADD, &arguments)
     })?;
     call.ret(result);
     Ok(())

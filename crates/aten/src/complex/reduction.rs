@@ -15,17 +15,16 @@ use crate::pointwise::operator::Argument;
 use crate::reduction::norm::check_no_narrowing;
 use crate::reduction::variance::variance;
 use dml_compute::complex::copy::fill_with;
+use dml_compute::complex::functions;
 use dml_compute::complex::parts::parts;
 use dml_compute::complex::pointwise::Rule;
 use dml_compute::complex::reduction::{squeezed, working_copy};
 use dml_compute::dtype::accumulator;
-use dml_compute::normalization::renorm::factor;
 use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::reduction::norm::norms;
 use dml_compute::scalar::Scalar;
 use dml_compute::view::View;
 use dml_kernel::DType;
-use dml_kernel::math::{self, complex};
 use smallvec::SmallVec;
 
 pub fn route(name: &str) -> Option<Route> {
@@ -104,18 +103,12 @@ fn renorm(call: &mut Call, overload: &Operator) -> Result<()> {
     norms(call, p.to_f64(), &size, &norm, axes)?;
     let arguments = [t, &norm].map(|t| Argument::Tensor(AnyTensor(t)));
     let arguments = [arguments[0], arguments[1], Argument::Number(limit)];
-    operator(call, out, Rule::Complex, "complex_renorm", &arguments, &|_, z| {
-        z[0].times(factor(z[1].re, z[2].re)).parts()
-    })
+    operator(call, out, Rule::Complex, &functions::RENORM, &arguments)
 }
 
 /// Writes the absolute values.
 fn magnitudes(call: &mut Call, t: &View, out: &View) -> Result<()> {
-    quietly(call, |call| {
-        operator(call, Out::Into(out), Rule::Real, "complex_abs", &[Argument::Tensor(AnyTensor(t))], &|_, z| {
-            vec![complex::abs(z[0])]
-        })
-    })
+    quietly(call, |call| operator(call, Out::Into(out), Rule::Real, &functions::ABS, &[Argument::Tensor(AnyTensor(t))]))
 }
 
 /// The variance, or its root, and the mean too if asked for.
@@ -135,11 +128,8 @@ fn spread(call: &mut Call, overload: &Operator, root: bool, mean: bool) -> Resul
     let (re, im) = of_parts.split_at(of_parts.len() / 2);
     let total = call.result(out.given(), t.dtype.real(), &re[0].sizes)?;
     let inputs = [Input::Tensor(re[0].clone()), Input::Tensor(im[0].clone())];
-    let family = if root { "complex_std" } else { "complex_var" };
-    kernel::run(call, family, &[&total], &inputs, t.dtype.real(), |_, v| {
-        let sum = v[0] + v[1];
-        vec![if root { math::sqrt(sum) } else { sum }]
-    })?;
+    let function = if root { &functions::STD } else { &functions::VAR };
+    kernel::run(call, function, &[&total], &inputs, t.dtype.real())?;
     call.ret(total);
     if mean {
         let average = joined(call, Out::New, t.dtype, &re[1], &im[1])?;
@@ -189,9 +179,5 @@ fn prod(call: &mut Call, overload: &Operator) -> Result<()> {
 /// `a = a * b`, element by element.
 pub fn multiply_by(call: &mut Call, a: &View, b: &View) -> Result<()> {
     let arguments = [a, b].map(|t| Argument::Tensor(AnyTensor(t)));
-    quietly(call, |call| {
-        operator(call, Out::InPlace(a), Rule::Complex, "complex_mul", &arguments, &|_, z| {
-            complex::mul(z[0], z[1]).parts()
-        })
-    })
+    quietly(call, |call| operator(call, Out::InPlace(a), Rule::Complex, &functions::MUL, &arguments))
 }

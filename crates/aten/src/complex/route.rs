@@ -4,8 +4,7 @@ use crate::operator::Operator;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use dml_compute::complex::pointwise::Rule;
-use dml_compute::complex::route::Unary;
-use dml_kernel::math::complex;
+use dml_compute::pointwise::function::Function;
 
 /// How an operator of complex tensors is done with reals.
 #[derive(Copy, Clone)]
@@ -14,15 +13,8 @@ pub enum Route {
     Moves,
     /// It is linear with real coefficients: the operator of reals runs on the real parts and on the imaginary ones.
     ByParts,
-    /// A pointwise function of one tensor.
-    Unary(Unary),
+    /// A pointwise function of one tensor, and the dtype of its result.
+    Unary(Rule, &'static Function),
     /// A function of its own.
     Run(fn(&mut Call, &Operator) -> Result<()>),
-}
-
-impl Route {
-    /// A pointwise function.
-    pub fn unary(family: &'static str, rule: Rule, body: complex::Unary) -> Option<Route> {
-        Some(Route::Unary(Unary { family, rule, body }))
-    }
 }

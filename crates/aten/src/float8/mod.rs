@@ -5,10 +5,10 @@ use crate::operator::call::{Arg, Call};
 use crate::operator::error::{Error, Result};
 use crate::operator::on_bits::{check_outs, only_dtype, run_on_bits};
 use crate::pointwise::operator::result_tensor;
-use dml_compute::pointwise::kernel::{self, Input, Operand, Variant};
+use dml_compute::pointwise::kernel::{self, Input, Operand};
+use dml_compute::pointwise::unary::ABS_FLOAT8;
 use dml_compute::view::View;
 use dml_kernel::DType;
-use dml_kernel::float8::Format;
 use smallvec::SmallVec;
 
 /// How an operator is done.
@@ -87,17 +87,13 @@ fn index_put(call: &mut Call, operator: &Operator) -> Result<()> {
 fn abs(call: &mut Call, operator: &Operator) -> Result<()> {
     let x: &View = operator.argument(call, "self")?;
     check_outs(call, operator, x.dtype)?;
-    let Some(format) = Format::of(x.dtype) else {
+    if !x.dtype.is_float8() {
         return Err(Error::Fallback(format!("{} into floats of 8 bits", operator.name)));
-    };
+    }
     let out = result_tensor(call, operator.out(call)?, x.dtype, &[Input::Tensor(x.clone())])?;
     let as_bits = |t: &View| View { dtype: DType::U8, ..t.clone() };
     let (from, to) = (as_bits(x), as_bits(&out));
-    let variant = Variant::Of(x.dtype, false);
-    kernel::run_variant(call, "abs_float8", variant, &[&to], &[Operand::Tensor(&from)], DType::U8, &|_, v| {
-        let negative = v[0].gt(0x80) & v[0].le(format.last_negative());
-        vec![negative.select(v[0] - 0x80, v[0])]
-    })?;
+    kernel::run_operands(call, ABS_FLOAT8.of(x.dtype), &[&to], &[Operand::Tensor(&from)], DType::U8)?;
     call.ret(out);
     Ok(())
 }

@@ -13,6 +13,7 @@ use crate::tensor::overlap;
 use crate::{check, operators};
 use dml_compute::host;
 use dml_compute::indexing::arguments::{at_least_1d, is_index, short};
+use dml_compute::indexing::functions::INDEX_ADD;
 use dml_compute::indexing::index_select::Slices;
 use dml_compute::movement::copy::cast;
 use dml_compute::pointwise::kernel::{self, Input};
@@ -174,10 +175,7 @@ fn index_add(call: &mut Call, t: &View, dim: i64, index: &View, source: &View, a
         check_all_fit(&[alpha], source.dtype)?;
         let scaled = call.empty(source.dtype, &source.sizes)?;
         let inputs = [Input::Tensor(source.clone()), Input::Number(alpha, source.dtype)];
-        let bool = source.dtype == DType::Bool;
-        kernel::run(call, "index_add", &[&scaled], &inputs, source.dtype, |_, v| {
-            vec![if bool { v[0] & v[1] } else { v[0] * v[1] }]
-        })?;
+        kernel::run(call, &INDEX_ADD, &[&scaled], &inputs, source.dtype)?;
         source = scaled;
     }
     Slices { dim, index: &index, negative: false }.combine(call, &dst, &source, Combine::Add, true)?;

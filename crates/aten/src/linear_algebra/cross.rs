@@ -7,6 +7,7 @@ use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::tensor::overlap;
 use crate::{check, operators};
+use dml_compute::linear_algebra::functions::CROSS;
 use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::view::View;
 use dml_kernel::DType;
@@ -45,9 +46,7 @@ fn cross(call: &mut Call, x: &View, y: &View, dim: i64, out: Out) -> Result<()> 
         let outs = parts(&target);
         let inputs = [parts(&x.expand(&sizes)), parts(&y.expand(&sizes))].concat();
         let inputs: Vec<Input> = inputs.into_iter().map(Input::Tensor).collect();
-        kernel::run(call, "cross", &[&outs[0], &outs[1], &outs[2]], &inputs, x.dtype, |_, v| {
-            [(1, 2), (2, 0), (0, 1)].map(|(i, j)| v[i] * v[3 + j] - v[j] * v[3 + i]).to_vec()
-        })?;
+        kernel::run(call, &CROSS, &[&outs[0], &outs[1], &outs[2]], &inputs, x.dtype)?;
         if target.data != out.data {
             checked_copy(call, &target, &out)?;
         }

@@ -8,10 +8,10 @@ use crate::linear_algebra::arguments;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operators;
+use dml_compute::linear_algebra::functions::MATRIX_EXP_SINGLE;
 use dml_compute::linear_algebra::matrix_exponential::exponentials;
 use dml_compute::pointwise::kernel::{self, Input as Operand};
 use dml_compute::view::View;
-use dml_kernel::math;
 
 operators! {
     matrix_exp(self) {
@@ -26,9 +26,7 @@ fn matrix_exp(call: &mut Call, a: &View) -> Result<()> {
     let out = call.empty(a.dtype, &a.sizes)?;
     if a.numel() > 0 {
         if a.size(-1) == 1 {
-            kernel::run(call, "matrix_exp_single", &[&out], &[Operand::Tensor(a.clone())], a.dtype, |_, v| {
-                vec![math::exp(v[0])]
-            })?;
+            kernel::run(call, &MATRIX_EXP_SINGLE, &[&out], &[Operand::Tensor(a.clone())], a.dtype)?;
         } else {
             exponentials(call, a, &out)?;
         }

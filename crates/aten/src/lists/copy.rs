@@ -9,6 +9,7 @@ use crate::{check, operators};
 use dml_compute::lists::multi_tensor;
 use dml_compute::lists::multi_tensor::batch::Row;
 use dml_compute::movement::copy;
+use dml_compute::movement::functions::{COPY, FILL};
 use dml_compute::pointwise::kernel::{Input, Operand};
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::{Location, View};
@@ -37,7 +38,7 @@ fn zero(call: &mut Call, list: Tensors) -> Result<()> {
         rows.push(Row { outs: SmallVec::from_slice(&[t]), inputs: SmallVec::new(), common: t.dtype });
     }
     let shared = [Input::Number(Number::Int(0), DType::I32)];
-    Ok(multi_tensor::run(call, "fill", &rows, &shared, &|_, v| vec![v[0]])?)
+    Ok(multi_tensor::run(call, (&FILL).into(), &rows, &shared)?)
 }
 
 /// The sources may be on the CPU.
@@ -83,5 +84,5 @@ fn copy_lists(call: &mut Call, to: Tensors, from: OptTensors, non_blocking: bool
             common: to.dtype,
         })
         .collect();
-    Ok(multi_tensor::run(call, "copy", &rows, &[], &|_, v| vec![v[0]])?)
+    Ok(multi_tensor::run(call, (&COPY).into(), &rows, &[])?)
 }

@@ -11,15 +11,13 @@ use crate::tensor::promote::{self, Promoted, result_type};
 use dml_compute::host;
 use dml_compute::lists::multi_tensor;
 use dml_compute::lists::multi_tensor::batch::Row;
+use dml_compute::pointwise::function::Function;
 use dml_compute::pointwise::kernel::{self, Input, Operand, Operands};
 use dml_compute::pointwise::operator::Rule;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::{Location, View};
-use dml_kernel::{DType, Value};
+use dml_kernel::DType;
 use smallvec::SmallVec;
-
-/// What is computed of one element of each list and of the numbers.
-pub type Body = for<'b> fn(&[Value<'b>]) -> Value<'b>;
 
 /// The i-th tensors of all lists and the i-th number, to be checked as the operands of a single operator are.
 pub struct Operation<'a> {
@@ -50,8 +48,8 @@ pub fn plain(row: &[&View], in_place: bool, common: DType) -> bool {
     alike && (!in_place || placed())
 }
 
-/// The tensors of a foreach operator and what it takes beside them. The body gets an element of each list, then what
-/// the others are, in this order.
+/// The tensors of a foreach operator and its other operands. The function gets an element of each
+/// list, then the others, in this order.
 #[derive(Default)]
 pub struct Listed<'a> {
     /// The lists. Results go to the first one if the operator works in place.
@@ -66,18 +64,17 @@ pub struct Listed<'a> {
     pub factors: bool,
 }
 
-/// Runs `body` on the i-th tensors of all lists and the i-th number, for every i. `family` names the kernel, and may
-/// be that of the single operator where the body is the same; `check` is that operator's.
+/// Runs a function on the i-th tensors of all lists and the i-th number, for every i. `check` is
+/// that of the operator of single tensors.
 pub fn foreach(
     call: &mut Call,
     listed: Listed,
     in_place: bool,
     rule: Rule,
-    family: &'static str,
+    function: &'static Function,
     check: &dyn Fn(&Operation) -> Result<()>,
-    body: &dyn for<'b> Fn(&[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
-    let results = computed(call, listed, in_place, rule, family, check, body)?;
+    let results = computed(call, listed, in_place, rule, function, check)?;
     if !in_place {
         call.ret_value(Ret::Tensors(results));
     }
@@ -90,9 +87,8 @@ pub fn computed(
     listed: Listed,
     in_place: bool,
     rule: Rule,
-    family: &'static str,
+    function: &'static Function,
     check: &dyn Fn(&Operation) -> Result<()>,
-    body: &dyn for<'b> Fn(&[Value<'b>]) -> Value<'b>,
 ) -> Result<Vec<View>> {
     let Listed { lists, tensor, numbers, promoting, factors } = listed;
     let count = lists[0].len();
@@ -169,7 +165,7 @@ pub fn computed(
     if let (Some(Numbers::Same(n)), Some(&common)) = (&numbers, commons.first()) {
         shared.push(Input::Number(*n, common));
     }
-    multi_tensor::run(call, family, &rows, &shared, &|_, v| vec![body(v)])?;
+    multi_tensor::run(call, function.into(), &rows, &shared)?;
     drop(rows);
     Ok(results)
 }

@@ -5,15 +5,14 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::pointwise::operator;
 use crate::{check, operators};
+use dml_compute::lists::functions::{FUSED_ADAGRAD, FUSED_ADAM, FUSED_SGD};
 use dml_compute::lists::multi_tensor;
 use dml_compute::lists::multi_tensor::batch::Row;
-use dml_compute::lists::optimizer::{Decay, decayed, row, skip_where, unscale};
-use dml_compute::pointwise::kernel::{Input, Variant};
-use dml_compute::pointwise::ternary::interpolate;
+use dml_compute::lists::optimizer::{Decay, row, unscale};
+use dml_compute::pointwise::kernel::Input;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
-use dml_kernel::math::comparison::maximum;
-use dml_kernel::{DType, math};
+use dml_kernel::DType;
 use smallvec::SmallVec;
 
 operators! {
@@ -107,7 +106,7 @@ fn adam(
     unscale(call, &grads, scale)?;
     let of_parameter = decay == Decay::Parameter;
     let decays = weight_decay != 0.0;
-    let variant = Variant::options([amsgrad, found.is_some(), of_parameter, decays]);
+    let step = FUSED_ADAM.with([amsgrad, found.is_some(), of_parameter, decays]);
     // The bias corrections are 1 - beta^step: by the logarithm, which loses no digits where beta is close to 1.
     let sign = if maximize { -1.0 } else { 1.0 };
     let numbers = [1.0 - beta1, beta2, 1.0 - beta2, beta1.ln(), beta2.ln(), weight_decay, eps, sign];
@@ -118,32 +117,7 @@ fn adam(
             Some(largest) => row(&[params[i], averages[i], squares[i], largest], grads[i], &[steps[i]]),
         })
         .collect();
-    Ok(multi_tensor::run_variant(call, "fused_adam", variant, &rows, &shared, &|_, v| {
-        let [mut p, grad, average, square] = [v[0], v[1], v[2], v[3]];
-        let rest = &v[4 + usize::from(amsgrad)..];
-        let (step, rate, numbers) = (rest[0], rest[1 + usize::from(found.is_some())], &rest[rest.len() - 8..]);
-        let mut grad = grad * numbers[7];
-        match (decays, of_parameter) {
-            (false, _) => {}
-            (true, true) => p = p * (1.0 - rate * numbers[5]),
-            (true, false) => grad = decayed(grad, numbers[5], p),
-        }
-        let new_average = interpolate(average, grad, numbers[0]);
-        let new_square = square * numbers[1] + numbers[2] * grad * grad;
-        // Before the first step nothing is corrected by 0, also where beta is 0 and its logarithm infinite.
-        let correction = |log| step.eq(0).select(step.like(0.0), -math::expm1(step * log));
-        let (correction1, correction2) = (correction(numbers[3]), correction(numbers[4]));
-        let most = if amsgrad { maximum(v[4], new_square) } else { new_square };
-        let spread = math::sqrt(most) / math::sqrt(correction2) + numbers[6];
-        let mut results = vec![p - rate / correction1 * new_average / spread, new_average, new_square];
-        if amsgrad {
-            results.push(most);
-        }
-        if found.is_some() {
-            skip_where(rest[1], &mut results, v);
-        }
-        results
-    })?)
+    Ok(multi_tensor::run(call, step, &rows, &shared)?)
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -169,20 +143,8 @@ fn adagrad(
     let shared = shared(call, found, rate, &[decay, weight_decay, eps, sign])?;
     let rows: Vec<Row> = (0..count).map(|i| row(&[params[i], sums[i]], grads[i], &[steps[i]])).collect();
     let decays = weight_decay != 0.0;
-    let variant = Variant::options([found.is_some(), decays]);
-    Ok(multi_tensor::run_variant(call, "fused_adagrad", variant, &rows, &shared, &|_, v| {
-        let [p, grad, sum, step] = [v[0], v[1], v[2], v[3]];
-        let (rate, numbers) = (v[v.len() - 5], &v[v.len() - 4..]);
-        let grad = grad * numbers[3];
-        let grad = if decays { decayed(grad, numbers[1], p) } else { grad };
-        let rate = rate / (1.0 + (step - 1.0) * numbers[0]);
-        let new_sum = sum + grad * grad;
-        let mut results = vec![p - rate * grad / (math::sqrt(new_sum) + numbers[2]), new_sum];
-        if found.is_some() {
-            skip_where(v[4], &mut results, v);
-        }
-        results
-    })?)
+    let step = FUSED_ADAGRAD.with([found.is_some(), decays]);
+    Ok(multi_tensor::run(call, step, &rows, &shared)?)
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -213,7 +175,7 @@ fn sgd(
     check_lists(call, if with_momentum { &params } else { &[] }, &[&buffers])?;
     unscale(call, &grads, scale)?;
     let decays = weight_decay != 0.0;
-    let variant = Variant::options([with_momentum, nesterov, first_step, found.is_some(), decays]);
+    let step = FUSED_SGD.with([with_momentum, nesterov, first_step, found.is_some(), decays]);
     let sign = if maximize { -1.0 } else { 1.0 };
     let shared = shared(call, found, rate, &[weight_decay, momentum, 1.0 - dampening, sign])?;
     let rows: Vec<Row> = (0..count)
@@ -222,21 +184,5 @@ fn sgd(
             Some(buffer) => row(&[params[i], buffer], grads[i], &[]),
         })
         .collect();
-    Ok(multi_tensor::run_variant(call, "fused_sgd", variant, &rows, &shared, &|_, v| {
-        let (p, rate, numbers) = (v[0], v[v.len() - 5], &v[v.len() - 4..]);
-        let grad = v[1] * numbers[3];
-        let grad = if decays { decayed(grad, numbers[0], p) } else { grad };
-        let mut results = Vec::new();
-        if with_momentum {
-            let buffer = if first_step { grad } else { numbers[1] * v[2] + numbers[2] * grad };
-            let step = if nesterov { grad + numbers[1] * buffer } else { buffer };
-            results.extend([p - rate * step, buffer]);
-        } else {
-            results.push(p - rate * grad);
-        }
-        if found.is_some() {
-            skip_where(v[2 + usize::from(with_momentum)], &mut results, v);
-        }
-        results
-    })?)
+    Ok(multi_tensor::run(call, step, &rows, &shared)?)
 }

@@ -4,13 +4,12 @@ use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::pointwise::operator::{Argument, common_dtype, guarded_operator, operator, strided};
+use crate::pointwise::operator::{Argument, common_dtype, operator, operator_of, strided};
 use crate::tensor::casting::can_cast;
 use crate::{check, operators};
 use dml_compute::dtype::accumulator;
-use dml_compute::loss::elementwise::PROBABILITIES;
+use dml_compute::loss::elementwise::Loss;
 use dml_compute::loss::reduce::Reduce;
-use dml_compute::pointwise::kernel::Guard;
 use dml_compute::pointwise::operator::Rule;
 use dml_compute::reduction::axes::Axes;
 use dml_compute::reduction::fold::{Fold, Reduction, Refusals, Scope, Values};
@@ -18,7 +17,7 @@ use dml_compute::reduction::reduce;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::layout::preserved_strides;
 use dml_compute::view::{Dims, Location, View};
-use dml_kernel::{DType, ScalarType, Value, math};
+use dml_kernel::{DType, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
@@ -56,106 +55,35 @@ operators! {
     }
 }
 
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-enum Loss {
-    Mse,
-    SmoothL1,
-    Huber,
-    BinaryCrossEntropy,
+/// What is compared with the input `x`, and gradients, as the loss takes them: that of
+/// probabilities has the shape of its input.
+fn aligned<const N: usize>(
+    loss: Loss,
+    call: &Call,
+    others: [&View; N],
+    x: &View,
+    weight: Option<&View>,
+) -> Result<[View; N]> {
+    let mut aligned = others.map(View::clone);
+    if loss == Loss::BinaryCrossEntropy {
+        for t in &mut aligned {
+            *t = squeezed_to(call, t, &x.sizes)?;
+        }
+        if let Some(weight) = weight {
+            check_fits(call, &weight.sizes, &x.sizes)?;
+        }
+    }
+    Ok(aligned)
 }
 
-impl Loss {
-    /// Names of the kernels: all losses, their mean or sum, gradients.
-    fn names(self) -> [&'static str; 3] {
-        match self {
-            Loss::Mse => ["mse_loss", "mse_loss_reduced", "mse_loss_backward"],
-            Loss::SmoothL1 => ["smooth_l1_loss", "smooth_l1_loss_reduced", "smooth_l1_loss_backward"],
-            Loss::Huber => ["huber_loss", "huber_loss_reduced", "huber_loss_backward"],
-            Loss::BinaryCrossEntropy => {
-                ["binary_cross_entropy", "binary_cross_entropy_reduced", "binary_cross_entropy_backward"]
-            }
-        }
-    }
-
-    /// Whether it has a number: beta or delta, where the square becomes a line.
-    fn has_knee(self) -> bool {
-        matches!(self, Loss::SmoothL1 | Loss::Huber)
-    }
-
-    /// What is compared with the input `x`, and gradients, as the loss takes them: that of probabilities has the shape of its input.
-    fn aligned<const N: usize>(
-        self,
-        call: &Call,
-        others: [&View; N],
-        x: &View,
-        weight: Option<&View>,
-    ) -> Result<[View; N]> {
-        let mut aligned = others.map(View::clone);
-        if self == Loss::BinaryCrossEntropy {
-            for t in &mut aligned {
-                *t = squeezed_to(call, t, &x.sizes)?;
-            }
-            if let Some(weight) = weight {
-                check_fits(call, &weight.sizes, &x.sizes)?;
-            }
-        }
-        Ok(aligned)
-    }
-
-    /// Values that are refused.
-    fn guards(self) -> &'static [Guard] {
-        if self == Loss::BinaryCrossEntropy { PROBABILITIES } else { &[] }
-    }
-
-    /// How a new result of the input's shape lies, or its gradient, where that is not as all operands together do.
-    fn strides(self, x: &View, gradient: bool) -> Option<Dims> {
-        match self {
-            Loss::BinaryCrossEntropy => Some(preserved_strides(x)),
-            _ if gradient => Some(View::contiguous_strides(&x.sizes)),
-            Loss::Huber => Some(preserved_strides(x)),
-            Loss::Mse | Loss::SmoothL1 => None,
-        }
-    }
-
-    /// The factor of all elements in [`slope`](Self::slope), beside what a mean divides by.
-    fn slope_factor(self) -> f64 {
-        if self == Loss::Mse { 2.0 } else { 1.0 }
-    }
-
-    /// Loss of input `x` against target `y`.
-    fn value<'b>(self, x: Value<'b>, y: Value<'b>, knee: Option<Value<'b>>) -> Value<'b> {
-        let d = x - y;
-        let size = d.abs();
-        let half = 0.5 * size;
-        match (self, knee) {
-            (Loss::SmoothL1, Some(beta)) => size.lt(beta).select(math::mul(half, size) / beta, size - 0.5 * beta),
-            (Loss::Huber, Some(delta)) => size.le(delta).select(half * size, delta * (size - 0.5 * delta)),
-            (Loss::BinaryCrossEntropy, _) => {
-                // Logarithms stop at -100, as in PyTorch: the loss stays finite.
-                let bounded = |log: Value<'b>| log.lt(-100.0).select(log.like(-100.0), log);
-                (y - 1.0) * bounded(math::log1p(-x)) - y * bounded(math::log(x))
-            }
-            _ => d * d,
-        }
-    }
-
-    /// Derivative of the loss by `x`, times the factor of all elements and the gradient of the loss.
-    ///
-    /// In the CPU's order: what overflows or vanishes between is what does there.
-    fn slope<'b>(self, [x, y, grad, factor]: [Value<'b>; 4], knee: Option<Value<'b>>) -> Value<'b> {
-        let d = x - y;
-        let line = |knee: Value<'b>, size: Value<'b>, inner: Value<'b>| {
-            d.le(-knee).select(-size, d.ge(knee).select(size, inner))
-        };
-        match (self, knee) {
-            (Loss::SmoothL1, Some(beta)) => factor * line(beta, d.like(1.0), d / beta) * grad,
-            (Loss::Huber, Some(delta)) => factor * line(delta, delta, d) * grad,
-            (Loss::BinaryCrossEntropy, _) => {
-                let spread: Value<'b> = (1.0 - x) * x;
-                math::mul(grad, d) / spread.max(f64::from(1e-12_f32)) * factor
-            }
-            _ => factor * d * grad,
-        }
+/// How a new result of the input's shape lies, or its gradient, where that is not as all operands
+/// together do.
+fn strides(loss: Loss, x: &View, gradient: bool) -> Option<Dims> {
+    match loss {
+        Loss::BinaryCrossEntropy => Some(preserved_strides(x)),
+        _ if gradient => Some(View::contiguous_strides(&x.sizes)),
+        Loss::Huber => Some(preserved_strides(x)),
+        Loss::Mse | Loss::SmoothL1 => None,
     }
 }
 
@@ -183,7 +111,7 @@ fn check_dtypes(loss: Loss, call: &Call, x: &View, y: &View, grad: Option<&View>
     let common = common_dtype(call, &all);
     let result = out.given().map_or_else(|| result_dtype(loss, call, x, y, grad.is_some()), |out| out.dtype);
     check!(can_cast(common, result), Runtime, "result type {common} can't be cast to the desired output type {result}");
-    let name = loss.names()[0];
+    let name = loss.function().name;
     let cpu_name = name.strip_suffix("_loss").unwrap_or(name);
     check!(common.is_float(), NotImplemented, "\"{cpu_name}_cpu\" not implemented for '{common}'");
     Ok(())
@@ -212,7 +140,7 @@ struct Total {
 
 impl Fold for Total {
     fn name(&self) -> &'static str {
-        self.loss.names()[1]
+        self.loss.reduced_name()
     }
 
     fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
@@ -225,7 +153,7 @@ impl Fold for Total {
 
     fn map<'b>(&self, s: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
         let [x, y] = [elements[0].cast(self.scalar), elements[1].cast(self.scalar)];
-        for (guard, fault) in self.loss.guards().iter().zip(&s.faults) {
+        for (guard, fault) in self.loss.function().guards.iter().zip(&s.faults) {
             s.b.if_(guard.domain.lacks([x, y][guard.operand]), || fault.report_value());
         }
         let value = self.loss.value(x, y, s.numbers.get(1).copied());
@@ -241,7 +169,7 @@ impl Fold for Total {
     }
 
     fn refusals(&self) -> Refusals {
-        self.loss.guards().iter().map(|guard| guard.refusal).collect()
+        self.loss.function().guards.iter().map(|guard| guard.refusal).collect()
     }
 }
 
@@ -316,7 +244,7 @@ fn forward(
     loss: Loss,
 ) -> Result<()> {
     check_dtypes(loss, call, x, y, None, out)?;
-    let [y] = loss.aligned(call, [y], x, weight)?;
+    let [y] = aligned(loss, call, [y], x, weight)?;
     let all = operands(x, &y, weight);
     let reduction = crate::loss::reduce::reduce_of(call, reduction)?;
     check_knee(loss, knee)?;
@@ -326,14 +254,9 @@ fn forward(
     let sizes = joint_sizes(call, &all)?;
     if reduction == Reduce::None {
         let mut new = None;
-        let out = laid_out(call, loss.strides(x, false), x, &sizes, out, &mut new)?;
+        let out = laid_out(call, strides(loss, x, false), x, &sizes, out, &mut new)?;
         let arguments = arguments(&all, knee.as_slice());
-        let (name, guards) = (loss.names()[0], loss.guards());
-        return guarded_operator(call, out, Rule::As(result), name, guards, false, &arguments, |_, v| {
-            let knee = loss.has_knee().then(|| v[v.len() - 1]);
-            let value = loss.value(v[0], v[1], knee);
-            if weighted { value * v[2] } else { value }
-        });
+        return operator_of(call, out, Rule::As(result), loss.function().with([weighted]), &arguments);
     }
     if let Out::Into(t) = out
         && loss != Loss::BinaryCrossEntropy
@@ -369,7 +292,7 @@ fn backward(
 ) -> Result<()> {
     check_dtypes(loss, call, x, y, Some(&grad), out)?;
     let reduction = crate::loss::reduce::reduce_of(call, reduction)?;
-    let [y, grad] = loss.aligned(call, [y, &grad], x, weight)?;
+    let [y, grad] = aligned(loss, call, [y, &grad], x, weight)?;
     // In the CPU's order, by which the strides of a result are chosen.
     let mut all = operands(x, &y, Some(&grad));
     all.extend(weight.map(AnyTensor));
@@ -378,13 +301,9 @@ fn backward(
     let share = loss.slope_factor() / count as f64;
     let mut numbers: SmallVec<[Number; 2]> = smallvec![Number::Double(share)];
     numbers.extend(knee);
-    let tensors = all.len();
     let sizes = joint_sizes(call, &all)?;
     let mut new = None;
-    let out = laid_out(call, loss.strides(x, true), x, &sizes, out, &mut new)?;
+    let out = laid_out(call, strides(loss, x, true), x, &sizes, out, &mut new)?;
     let result = if matches!(out, Out::New) { x.dtype } else { common_dtype(call, &all) };
-    operator(call, out, Rule::As(result), loss.names()[2], &all, &numbers, |_, v| {
-        let gradient = loss.slope([v[0], v[1], v[2], v[tensors]], loss.has_knee().then(|| v[v.len() - 1]));
-        if tensors == 4 { gradient * v[3] } else { gradient }
-    })
+    operator(call, out, Rule::As(result), loss.gradient().with([weight.is_some()]), &all, &numbers)
 }

@@ -6,10 +6,10 @@ use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::operators;
 use crate::pointwise::operator::{check_float, float_operator, operator, resized, strided};
+use dml_compute::pointwise::activation as functions;
 use dml_compute::pointwise::operator::Rule;
 use dml_compute::view::View;
 use dml_compute::view::layout::preserved_strides;
-use dml_kernel::math;
 
 operators! {
     forward(self, outs) {
@@ -33,10 +33,7 @@ fn forward(call: &mut Call, x: &View, outs: Outs) -> Result<()> {
     let out = given.map_or(Out::New, Out::Into);
     let out = strided(call, out, &mut result, x.dtype, (&x.sizes, &strides))?;
     let out = resized(call, out, &mut larger, (&x.sizes, &strides))?;
-    float_operator(call, out, "log_sigmoid", &[AnyTensor(x)], &[], |_, v| {
-        let x = v[0];
-        x.gt(0.0).select(x.like(0.0), x) - math::log1p(math::exp(-x.abs()))
-    })?;
+    float_operator(call, out, &functions::LOG_SIGMOID, &[AnyTensor(x)], &[])?;
     let buffer = match outs {
         Some(outs) => outs[1].clone(),
         None => call.empty(x.dtype, &[0])?,
@@ -48,9 +45,5 @@ fn forward(call: &mut Call, x: &View, outs: Outs) -> Result<()> {
 fn backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, out: Out) -> Result<()> {
     let mut result = None;
     let out = strided(call, out, &mut result, grad.dtype, (&grad.sizes, &preserved_strides(&grad)))?;
-    operator(call, out, Rule::Promote, "log_sigmoid_backward", &[grad, x], &[], |_, v| {
-        let z = math::exp(-v[1].abs());
-        let share = z / (z + 1.0);
-        v[0] * v[1].lt(0.0).select(1.0 - share, share)
-    })
+    operator(call, out, Rule::Promote, &functions::LOG_SIGMOID_BACKWARD, &[grad, x], &[])
 }

@@ -8,12 +8,13 @@ use crate::operator::structured;
 use crate::tensor::casting::can_cast;
 use crate::tensor::promote::{Promoted, result_type};
 use crate::{check, operators};
-use dml_compute::matmul::epilogue::Activation;
 use dml_compute::matmul::operand::{Access, Axis, Digits, Pattern, PatternStrides, Source, Step};
 use dml_compute::matmul::padded;
 use dml_compute::matmul::problem::Problem;
 use dml_compute::matmul::product::{Added, multiplied_in};
 use dml_compute::movement::copy::cast;
+use dml_compute::pointwise::activation::{GELU, RELU};
+use dml_compute::pointwise::function::Function;
 use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::scalar::Scalar;
 use dml_compute::view::View;
@@ -146,7 +147,7 @@ fn addmm_of(
     beta: Scalar,
     alpha: Scalar,
     out: Out,
-    activation: Option<Activation>,
+    activation: Option<&'static Function>,
 ) -> Result<()> {
     let [first, second] = [a, b].map(|t| multiplied_in(call, t));
     for (dtype, name) in [(bias.dtype, "self"), (first, "mat1")] {
@@ -240,14 +241,14 @@ fn addmm_activation(
     gelu: bool,
     out: Out,
 ) -> Result<()> {
-    let activation = if gelu { Activation::Gelu } else { Activation::Relu };
+    let activation = if gelu { &GELU } else { &RELU };
     if a.dtype.is_float() {
         return addmm_of(call, bias, a, b, beta, alpha, out, Some(activation));
     }
     addmm(call, bias, a, b, beta, alpha, out)?;
     let Some(Ret::Tensor(out)) = call.returns.last() else { return Ok(()) };
     let inputs = [Input::Tensor(out.clone())];
-    Ok(kernel::run(call, activation.name(), &[out], &inputs, out.dtype, |_, v| vec![activation.of(v[0])])?)
+    Ok(kernel::run(call, activation, &[out], &inputs, out.dtype)?)
 }
 
 fn baddbmm(call: &mut Call, bias: &View, a: &View, b: &View, beta: Scalar, alpha: Scalar, out: Out) -> Result<()> {

@@ -9,11 +9,14 @@ use crate::operator::structured;
 use crate::tensor::casting::can_cast;
 use crate::tensor::overlap::check_internal;
 use dml_compute::context::MatmulPrecision;
-use dml_compute::matmul::epilogue::{Activation, Bias, Finish, Output};
+use dml_compute::matmul::epilogue::{Bias, Finish, Output};
 use dml_compute::matmul::padded;
 use dml_compute::matmul::problem::Problem;
 use dml_compute::matmul::product::{Added, Addend, is_zero, last, multiplied_in};
 use dml_compute::movement::copy;
+use dml_compute::pointwise::activation::GELU;
+use dml_compute::pointwise::arithmetic::SCALE;
+use dml_compute::pointwise::function::Function;
 use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::scalar::Scalar;
 use dml_compute::view::View;
@@ -114,7 +117,7 @@ pub fn product_of(
     dtype: DType,
     sizes: &[i64],
     added: Option<Added>,
-    activation: Option<Activation>,
+    activation: Option<&'static Function>,
 ) -> Result<()> {
     let (target, addend) = prepare(call, out, dtype, sizes, added)?;
     let ([batch, m, k], [.., n]) = (last::<3>(&a.sizes, 1), last::<3>(&b.sizes, 1));
@@ -131,15 +134,15 @@ pub fn product_of(
     let right = padded::source(call, b, [batch, n, k], [sb[0], sb[2], sb[1]], m, multiplied_in(call, b))?;
     // Matrix units' kernels have few invocations and no registers left for gelu's hundred operations an element: 4096 x 4096 of float16 took 731 µs in
     // one launch on an H100, and 524 in two.
-    let fused = activation.filter(|&activation| activation != Activation::Gelu || dtype.bytes() > 2);
+    let fused = activation.filter(|&activation| *activation != GELU || dtype.bytes() > 2);
     let mut applied = false;
     into(call, &target, [a, b], alpha, addend, k, |finish| {
         applied = fused.is_some();
         Problem { size: [batch, m, n, k], a: left, b: right, finish: Finish { activation: fused, ..finish } }
     })?;
     if let Some(activation) = activation.filter(|_| !applied && target.numel() > 0) {
-        let (inputs, name) = ([Input::Tensor(target.clone())], activation.name());
-        kernel::run(call, name, &[&target], &inputs, target.dtype, |_, v| vec![activation.of(v[0])])?;
+        let inputs = [Input::Tensor(target.clone())];
+        kernel::run(call, activation, &[&target], &inputs, target.dtype)?;
     }
     call.ret(target);
     Ok(())
@@ -191,7 +194,7 @@ pub fn into(
     let place = aside.as_ref().unwrap_or(target);
     if let (0, Some((bias, beta))) = (k, &addend) {
         let inputs = [Input::Tensor(bias.clone()), Input::Number(*beta, target.dtype)];
-        kernel::run(call, "scale", &[place], &inputs, target.dtype, |_, v| vec![v[0] * v[1]])?;
+        kernel::run(call, &SCALE, &[place], &inputs, target.dtype)?;
         return aside.map_or(Ok(()), |result| crate::movement::copies::checked_copy(call, &result, target));
     }
     // A result of fewer dimensions than two is a column, or one element.

@@ -10,13 +10,14 @@ use crate::{check, operators};
 use dml_compute::dtype::accumulator;
 use dml_compute::movement::copy::cast;
 use dml_compute::normalization::channels::{like, of_channels};
+use dml_compute::normalization::functions::INVERSE_DEVIATION;
 use dml_compute::normalization::statistics::{batch_moments, update};
 use dml_compute::normalization::sums::Products;
 use dml_compute::normalization::terms::{Sums, Terms};
 use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
-use dml_kernel::{DType, math};
+use dml_kernel::DType;
 
 operators! {
     forward(input, weight, bias, running_mean = None, running_var = None, training, momentum, eps, outs) {
@@ -127,7 +128,7 @@ impl<'t> Batch<'t> {
         let dtype = accumulator(var.dtype);
         let scale = self.row(call, dtype)?;
         let inputs = [Input::Tensor(var.clone()), Input::Number(Number::Double(eps), dtype)];
-        kernel::run(call, "inverse_deviation", &[&scale], &inputs, dtype, |_, v| vec![math::rsqrt(v[0] + v[1])])?;
+        kernel::run(call, &INVERSE_DEVIATION, &[&scale], &inputs, dtype)?;
         Ok((mean.clone(), scale))
     }
 }

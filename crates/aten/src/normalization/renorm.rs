@@ -7,7 +7,7 @@ use crate::operator::structured;
 use crate::tensor::overlap;
 use crate::{check, operators};
 use dml_compute::dtype::accumulator;
-use dml_compute::normalization::renorm::factor;
+use dml_compute::normalization::functions::RENORM;
 use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::reduction::norm::norms;
 use dml_compute::scalar::Scalar as Number;
@@ -40,7 +40,7 @@ fn renorm(call: &mut Call, x: &View, p: f64, dim: i64, limit: Number, out: Out) 
     let norm = call.empty(dtype, &axes.sizes(&x.sizes))?;
     norms(call, p, x, &norm, axes)?;
     let inputs = [Input::Tensor(x.clone()), Input::Tensor(norm), Input::Number(limit, dtype)];
-    kernel::run(call, "renorm", &[&out], &inputs, dtype, |_, v| vec![v[0] * factor(v[1], v[2])])?;
+    kernel::run(call, &RENORM, &[&out], &inputs, dtype)?;
     call.ret(out);
     Ok(())
 }

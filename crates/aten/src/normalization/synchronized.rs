@@ -10,10 +10,12 @@ use crate::{check, operators};
 use dml_compute::dtype::accumulator;
 use dml_compute::movement::copy::{cast, fill_with};
 use dml_compute::normalization::channels::{like, of_channels};
+use dml_compute::normalization::functions::GRADIENT_MEANS;
 use dml_compute::normalization::statistics::{batch_moments, update};
 use dml_compute::normalization::sums::Products;
 use dml_compute::normalization::synchronized::Gather;
 use dml_compute::normalization::terms::{Sums, Terms};
+use dml_compute::pointwise::arithmetic::MUL;
 use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::reduction::axes::Axes;
 use dml_compute::reduction::fold::Reduction;
@@ -197,7 +199,7 @@ fn backward_reduce(
     if of_weight {
         let out = call.empty(parameter, &[x.sizes[1]])?;
         let inputs = [Input::Tensor(product.clone()), Input::Tensor(scale.clone())];
-        kernel::run(call, "mul", &[&out], &inputs, dtype, |_, v| vec![v[0] * v[1]])?;
+        kernel::run(call, &MUL, &[&out], &inputs, dtype)?;
         weight_gradient = Some(out);
     }
     if of_bias {
@@ -248,9 +250,7 @@ fn backward_elemt(
     // Means of the gradient and of its product with the normalised input.
     let (mean_gradient, mean_product) = (call.empty(dtype, &[x.sizes[1]])?, call.empty(dtype, &[x.sizes[1]])?);
     let inputs = [sum, product, scale, &count].map(|t| Input::Tensor(t.clone()));
-    kernel::run(call, "gradient_means", &[&mean_gradient, &mean_product], &inputs, dtype, |_, v| {
-        vec![v[0] / v[3], v[1] * v[2] / v[3]]
-    })?;
+    kernel::run(call, &GRADIENT_MEANS, &[&mean_gradient, &mean_product], &inputs, dtype)?;
     let sums = Sums {
         total: Some(of_channels(&mean_gradient, x)),
         product: Some(of_channels(&mean_product, x)),

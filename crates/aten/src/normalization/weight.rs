@@ -6,6 +6,7 @@ use crate::operator::error::Result;
 use crate::{check, operators};
 use dml_compute::dtype::accumulator;
 use dml_compute::movement::copy::as_contiguous;
+use dml_compute::normalization::functions;
 use dml_compute::normalization::sums::Products;
 use dml_compute::normalization::weight::Problem;
 use dml_compute::pointwise::kernel::{self, Input};
@@ -46,7 +47,7 @@ fn weight_norm(call: &mut Call, v: &View, g: &View, dim: i64) -> Result<()> {
     let (w, norm) = (call.empty(p.v.dtype, &p.v.sizes)?, call.empty(dtype, &p.g.sizes)?);
     norms(call, 2.0, p.v, &norm, p.axes)?;
     let inputs = [p.v, &p.g, &norm].map(|t| Input::Tensor(t.clone()));
-    kernel::run(call, "weight_norm", &[&w], &inputs, dtype, |_, v| vec![v[0] * (v[1] / v[2])])?;
+    kernel::run(call, &functions::WEIGHT_NORM, &[&w], &inputs, dtype)?;
     call.ret(w);
     call.ret(norm);
     Ok(())
@@ -69,12 +70,9 @@ fn backward(call: &mut Call, grad: &View, v: &View, g: &View, norm: &View, dim: 
     Products { grad, x: p.v, mean: None, scale: None, weight: None }.sum(call, p.axes, &[&product])?;
     let (of_v, of_g) = (call.empty(p.v.dtype, &p.v.sizes)?, call.empty(p.g.dtype, &p.g.sizes)?);
     let inputs = [&product, &norm].map(|t| Input::Tensor(t.clone()));
-    kernel::run(call, "weight_norm_backward_g", &[&of_g], &inputs, dtype, |_, v| vec![v[0] / v[1]])?;
+    kernel::run(call, &functions::WEIGHT_NORM_BACKWARD_G, &[&of_g], &inputs, dtype)?;
     let inputs = [grad, p.v, &p.g, &norm, &product].map(|t| Input::Tensor(t.clone()));
-    kernel::run(call, "weight_norm_backward_v", &[&of_v], &inputs, dtype, |_, v| {
-        let [grad, x, g, norm, product] = [v[0], v[1], v[2], v[3], v[4]];
-        vec![g / norm * (grad - x * (product / (norm * norm)))]
-    })?;
+    kernel::run(call, &functions::WEIGHT_NORM_BACKWARD_V, &[&of_v], &inputs, dtype)?;
     call.ret(of_v);
     call.ret(of_g);
     Ok(())

@@ -7,13 +7,12 @@ use crate::operator::error::Result;
 use crate::pointwise::operator::{check_not_bool, common_dtype, float_operator, operator, resized, strided};
 use crate::{check, operators};
 use dml_compute::dtype::accumulator;
-use dml_compute::pointwise::activation::{SQRT_2_OVER_PI, gelu_body, normal_cdf, relu_body};
+use dml_compute::pointwise::activation as functions;
 use dml_compute::pointwise::operator::Rule;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 use dml_compute::view::layout::{preserved_strides, result_strides};
-use dml_kernel::math::comparison::{less, less_equal, maximum, minimum};
-use dml_kernel::{DType, math};
+use dml_kernel::DType;
 
 operators! {
     relu(self, out) {
@@ -80,7 +79,7 @@ fn relu(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
     check!(x.dtype != DType::Bool, Dtype, "Boolean inputs not supported for relu");
     let mut result = None;
     let out = resized(call, out, &mut result, (&x.sizes, &View::contiguous_strides(&x.sizes)))?;
-    operator(call, out, Rule::Exact, "relu", &[x], &[], |_, v| relu_body(v[0]))
+    operator(call, out, Rule::Exact, &functions::RELU, &[x], &[])
 }
 
 /// In place also of an expanded tensor: what is computed twice does not change.
@@ -103,9 +102,7 @@ fn threshold(call: &mut Call, x: AnyTensor, threshold: Number, value: Number, ou
 }
 
 fn at_threshold(call: &mut Call, x: AnyTensor, threshold: Number, value: Number, out: Out) -> Result<()> {
-    operator(call, out, Rule::Promote, "threshold", &[x], &[threshold, value], |_, v| {
-        less_equal(v[0], v[1]).select(v[2], v[0])
-    })
+    operator(call, out, Rule::Promote, &functions::THRESHOLD, &[x], &[threshold, value])
 }
 
 /// The CPU compares halves as float32.
@@ -121,22 +118,20 @@ fn threshold_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, threshold:
     let strides = result_strides(&sizes, &[&x.expand(&sizes), &grad.expand(&sizes)]);
     let mut result = None;
     let out = resized(call, out, &mut result, (&sizes, &strides))?;
-    operator(call, out, Rule::Promote, "threshold_backward", &[x, grad], &[threshold], |_, v| {
-        less_equal(v[0], v[2]).select(v[1].like(0.0), v[1])
-    })
+    operator(call, out, Rule::Promote, &functions::THRESHOLD_BACKWARD, &[x, grad], &[threshold])
 }
 
 fn sigmoid_backward(call: &mut Call, grad: AnyTensor, output: AnyTensor, out: Out) -> Result<()> {
-    float_operator(call, out, "sigmoid_backward", &[grad, output], &[], |_, v| v[0] * (1.0 - v[1]) * v[1])
+    float_operator(call, out, &functions::SIGMOID_BACKWARD, &[grad, output], &[])
 }
 
 /// `1 - y²` as a product keeps its digits near 1.
 fn tanh_backward(call: &mut Call, grad: AnyTensor, output: AnyTensor, out: Out) -> Result<()> {
-    float_operator(call, out, "tanh_backward", &[grad, output], &[], |_, v| v[0] * ((1.0 - v[1]) * (1.0 + v[1])))
+    float_operator(call, out, &functions::TANH_BACKWARD, &[grad, output], &[])
 }
 
 fn leaky_relu(call: &mut Call, x: AnyTensor, slope: Number, out: Out) -> Result<()> {
-    float_operator(call, out, "leaky_relu", &[x], &[slope], |_, v| less(v[0].like(0.0), v[0]).select(v[0], v[0] * v[1]))
+    float_operator(call, out, &functions::LEAKY_RELU, &[x], &[slope])
 }
 
 /// Of the input or of the result: their signs agree where the slope is not negative. The gradient lies as they do.
@@ -149,9 +144,7 @@ fn leaky_relu_backward(
     out: Out,
 ) -> Result<()> {
     check_slope("leakyReLu", of_result, slope)?;
-    float_operator(call, out, "leaky_relu_backward", &[x, grad], &[slope], |_, v| {
-        less(v[0].like(0.0), v[0]).select(v[1], v[1] * v[2])
-    })
+    float_operator(call, out, &functions::LEAKY_RELU_BACKWARD, &[x, grad], &[slope])
 }
 
 /// Checks the slope below zero of an activation whose gradient is taken of its result: of a negative one that says nothing
@@ -167,14 +160,11 @@ pub fn check_slope(name: &str, of_result: bool, slope: Number) -> Result<()> {
 }
 
 fn silu(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
-    float_operator(call, out, "silu", &[x], &[], |_, v| v[0] / (1.0 + math::exp(-v[0])))
+    float_operator(call, out, &functions::SILU, &[x], &[])
 }
 
 fn silu_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, out: Out) -> Result<()> {
-    float_operator(call, out, "silu_backward", &[grad, x], &[], |_, v| {
-        let s = math::sigmoid(v[1]);
-        v[0] * s * (1.0 + v[1] * (1.0 - s))
-    })
+    float_operator(call, out, &functions::SILU_BACKWARD, &[grad, x], &[])
 }
 
 /// Whether the normal distribution is approximated, by a hyperbolic tangent.
@@ -186,28 +176,16 @@ fn is_tanh(approximate: Option<&str>) -> Result<bool> {
 
 fn gelu(call: &mut Call, x: AnyTensor, approximate: Option<&str>, out: Out) -> Result<()> {
     if is_tanh(approximate)? {
-        return float_operator(call, out, "gelu_tanh", &[x], &[], |_, v| {
-            let x = v[0];
-            0.5 * x * (1.0 + math::tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)))
-        });
+        return float_operator(call, out, &functions::GELU_TANH, &[x], &[]);
     }
-    float_operator(call, out, "gelu", &[x], &[], |_, v| gelu_body(v[0]))
+    float_operator(call, out, &functions::GELU, &[x], &[])
 }
 
 fn gelu_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, approximate: Option<&str>, out: Out) -> Result<()> {
     if is_tanh(approximate)? {
-        return float_operator(call, out, "gelu_tanh_backward", &[grad, x], &[], |_, v| {
-            let x = v[1];
-            let t = math::tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x));
-            let slope = SQRT_2_OVER_PI * (1.0 + 3.0 * 0.044715 * x * x);
-            v[0] * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope)
-        });
+        return float_operator(call, out, &functions::GELU_TANH_BACKWARD, &[grad, x], &[]);
     }
-    float_operator(call, out, "gelu_backward", &[grad, x], &[], |_, v| {
-        let x = v[1];
-        let density = SQRT_2_OVER_PI * 0.5 * math::exp(-0.5 * x * x);
-        v[0] * (normal_cdf(x) + x * density)
-    })
+    float_operator(call, out, &functions::GELU_BACKWARD, &[grad, x], &[])
 }
 
 /// As clamp, so that a limit of NaN makes everything NaN; the result lies in memory as the input does.
@@ -226,7 +204,7 @@ fn hardtanh(call: &mut Call, x: AnyTensor, low: Number, high: Number, out: Out) 
     check_all_fit(&[low, high], x.dtype)?;
     let mut result = None;
     let out = strided(call, out, &mut result, x.dtype, (&x.sizes, &preserved_strides(&x)))?;
-    operator(call, out, Rule::Exact, "hardtanh", &[x], &[low, high], |_, v| minimum(maximum(v[0], v[1]), v[2]))
+    operator(call, out, Rule::Exact, &functions::HARDTANH, &[x], &[low, high])
 }
 
 fn hardtanh_backward(
@@ -237,7 +215,5 @@ fn hardtanh_backward(
     high: Number,
     out: Out,
 ) -> Result<()> {
-    float_operator(call, out, "hardtanh_backward", &[grad, x], &[low, high], |_, v| {
-        (less_equal(v[1], v[2]) | less_equal(v[3], v[1])).select(v[0].like(0.0), v[0])
-    })
+    float_operator(call, out, &functions::HARDTANH_BACKWARD, &[grad, x], &[low, high])
 }

@@ -8,7 +8,7 @@ use crate::pointwise::operator::{Argument, common_dtype, operator, operator_of, 
 use crate::tensor::promote::{Promoted, result_type};
 use crate::{check, operators};
 use dml_compute::movement::copy::contiguous;
-use dml_compute::pointwise::arithmetic::{exact_product, multiply_add, product, sum};
+use dml_compute::pointwise::arithmetic as functions;
 use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::pointwise::operator::Rule;
 use dml_compute::scalar::Scalar;
@@ -47,10 +47,8 @@ operators! {
 /// `self + alpha * other`
 fn add(call: &mut Call, x: AnyTensor, y: AnyTensor, alpha: Scalar, out: Out) -> Result<()> {
     match factor(call, x, y, alpha)? {
-        None => operator(call, out, Rule::Promote, "add", &[x, y], &[], |_, v| sum(v[0], v[1])),
-        Some(a) => {
-            operator(call, out, Rule::Promote, "add_alpha", &[x, y], &[a], |_, v| multiply_add(v[1], v[2], v[0]))
-        }
+        None => operator(call, out, Rule::Promote, &functions::ADD, &[x, y], &[]),
+        Some(a) => operator(call, out, Rule::Promote, &functions::ADD_ALPHA, &[x, y], &[a]),
     }
 }
 
@@ -58,10 +56,8 @@ fn add(call: &mut Call, x: AnyTensor, y: AnyTensor, alpha: Scalar, out: Out) -> 
 fn sub(call: &mut Call, x: AnyTensor, y: AnyTensor, alpha: Scalar, out: Out) -> Result<()> {
     check_no_bools(x.dtype == DType::Bool || y.dtype == DType::Bool)?;
     match factor(call, x, y, alpha)? {
-        None => operator(call, out, Rule::Promote, "sub", &[x, y], &[], |_, v| v[0] - v[1]),
-        Some(a) => {
-            operator(call, out, Rule::Promote, "sub_alpha", &[x, y], &[a], |_, v| multiply_add(v[1], -v[2], v[0]))
-        }
+        None => operator(call, out, Rule::Promote, &functions::SUB, &[x, y], &[]),
+        Some(a) => operator(call, out, Rule::Promote, &functions::SUB_ALPHA, &[x, y], &[a]),
     }
 }
 
@@ -102,7 +98,7 @@ fn check_factor(name: &str, common: DType, factor: Scalar) -> Result<()> {
 }
 
 fn mul(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
-    operator_of(call, out, Rule::Promote, "mul", &[x.into(), Argument::Factor(y)], |_, v| product(v[0], v[1]))
+    operator_of(call, out, Rule::Promote, &functions::MUL, &[x.into(), Argument::Factor(y)])
 }
 
 /// A copy of an input that shares memory with `out=`.
@@ -136,7 +132,7 @@ fn reversed_sub(call: &mut Call, x: AnyTensor, other: TensorOrScalar, alpha: Sca
     let mut given = None;
     let out = resized(call, out, &mut given, (&sizes, &View::contiguous_strides(&sizes)))?;
     let arguments = [other.into(), x.into(), Argument::Number(alpha)];
-    operator_of(call, out, Rule::Exact, "rsub", &arguments, |_, v| multiply_add(v[1], -v[2], v[0]))
+    operator_of(call, out, Rule::Exact, &functions::RSUB, &arguments)
 }
 
 /// `beta * self + alpha * vec1 vec2^T`; self is not read where beta is 0.
@@ -168,13 +164,9 @@ fn addr(call: &mut Call, t: &View, x: &View, y: &View, beta: Scalar, alpha: Scal
     ];
     let result = result_tensor(call, out, common, &outer)?;
     if beta.to_f64() == 0.0 {
-        kernel::run(call, "addr_0", &[&result], &outer[1..], common, |_, v| {
-            vec![exact_product(exact_product(v[3], v[0]), v[1])]
-        })?;
+        kernel::run(call, &functions::ADDR_0, &[&result], &outer[1..], common)?;
     } else {
-        kernel::run(call, "addr", &[&result], &outer, common, |_, v| {
-            vec![sum(product(v[3], v[0]), exact_product(exact_product(v[4], v[1]), v[2]))]
-        })?;
+        kernel::run(call, &functions::ADDR, &[&result], &outer, common)?;
     }
     call.ret(result);
     Ok(())

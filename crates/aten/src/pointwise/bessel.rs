@@ -4,87 +4,86 @@ use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operators;
-use crate::pointwise::operator::{check_not_half, heavy_operator};
-use dml_compute::pointwise::bessel::spherical;
+use crate::pointwise::operator::{check_not_half, operator_of};
+use dml_compute::pointwise::bessel as functions;
+use dml_compute::pointwise::function::Function;
 use dml_compute::pointwise::operator::Rule;
-use dml_kernel::math;
-use math::special;
 
 operators! {
-    any(self, out; "i0", special::i0) {
+    any(self, out; &functions::I0) {
         "aten::i0(Tensor self) -> Tensor",
         "aten::i0_(Tensor(a!) self) -> Tensor(a!)",
         "aten::i0.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    any(self, out; "special_i0e", special::i0e) {
+    any(self, out; &functions::I0E) {
         "aten::special_i0e(Tensor self) -> Tensor",
         "aten::special_i0e.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    any(self, out; "special_i1", special::i1) {
+    any(self, out; &functions::I1) {
         "aten::special_i1(Tensor self) -> Tensor",
         "aten::special_i1.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    any(self, out; "special_i1e", special::i1e) {
+    any(self, out; &functions::I1E) {
         "aten::special_i1e(Tensor self) -> Tensor",
         "aten::special_i1e.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    not_half(self, out; "special_modified_bessel_i0", special::i0) {
+    not_half(self, out; &functions::MODIFIED_BESSEL_I0) {
         "aten::special_modified_bessel_i0(Tensor self) -> Tensor",
         "aten::special_modified_bessel_i0.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    not_half(self, out; "special_modified_bessel_i1", special::i1) {
+    not_half(self, out; &functions::MODIFIED_BESSEL_I1) {
         "aten::special_modified_bessel_i1(Tensor self) -> Tensor",
         "aten::special_modified_bessel_i1.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    not_half(self, out; "special_modified_bessel_k0", special::k0) {
+    not_half(self, out; &functions::MODIFIED_BESSEL_K0) {
         "aten::special_modified_bessel_k0(Tensor self) -> Tensor",
         "aten::special_modified_bessel_k0.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    not_half(self, out; "special_modified_bessel_k1", special::k1) {
+    not_half(self, out; &functions::MODIFIED_BESSEL_K1) {
         "aten::special_modified_bessel_k1(Tensor self) -> Tensor",
         "aten::special_modified_bessel_k1.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    not_half(x, out; "special_scaled_modified_bessel_k0", special::k0e) {
+    not_half(x, out; &functions::SCALED_MODIFIED_BESSEL_K0) {
         "aten::special_scaled_modified_bessel_k0(Tensor x) -> Tensor",
         "aten::special_scaled_modified_bessel_k0.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    not_half(x, out; "special_scaled_modified_bessel_k1", special::k1e) {
+    not_half(x, out; &functions::SCALED_MODIFIED_BESSEL_K1) {
         "aten::special_scaled_modified_bessel_k1(Tensor x) -> Tensor",
         "aten::special_scaled_modified_bessel_k1.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    not_half(self, out; "special_bessel_j0", special::j0) {
+    not_half(self, out; &functions::BESSEL_J0) {
         "aten::special_bessel_j0(Tensor self) -> Tensor",
         "aten::special_bessel_j0.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    not_half(self, out; "special_bessel_j1", special::j1) {
+    not_half(self, out; &functions::BESSEL_J1) {
         "aten::special_bessel_j1(Tensor self) -> Tensor",
         "aten::special_bessel_j1.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    not_half(self, out; "special_bessel_y0", special::y0) {
+    not_half(self, out; &functions::BESSEL_Y0) {
         "aten::special_bessel_y0(Tensor self) -> Tensor",
         "aten::special_bessel_y0.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    not_half(self, out; "special_bessel_y1", special::y1) {
+    not_half(self, out; &functions::BESSEL_Y1) {
         "aten::special_bessel_y1(Tensor self) -> Tensor",
         "aten::special_bessel_y1.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    not_half(x, out; "special_spherical_bessel_j0", spherical) {
+    not_half(x, out; &functions::SPHERICAL_BESSEL_J0) {
         "aten::special_spherical_bessel_j0(Tensor x) -> Tensor",
         "aten::special_spherical_bessel_j0.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    not_half(x, out; "special_airy_ai", special::airy_ai) {
+    not_half(x, out; &functions::AIRY_AI) {
         "aten::special_airy_ai(Tensor x) -> Tensor",
         "aten::special_airy_ai.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)",
     }
 }
 
 /// Functions that CPU has for every dtype.
-fn any(call: &mut Call, x: AnyTensor, out: Out, name: &'static str, body: math::Unary) -> Result<()> {
-    heavy_operator(call, out, Rule::Float, name, &[x.into()], |_, v| body(v[0]))
+fn any(call: &mut Call, x: AnyTensor, out: Out, function: &'static Function) -> Result<()> {
+    operator_of(call, out, Rule::Float, function, &[x.into()])
 }
 
 /// Functions that CPU has not for 16-bit floats.
-fn not_half(call: &mut Call, x: AnyTensor, out: Out, name: &'static str, body: math::Unary) -> Result<()> {
-    check_not_half(call, &[x], name)?;
-    any(call, x, out, name, body)
+fn not_half(call: &mut Call, x: AnyTensor, out: Out, function: &'static Function) -> Result<()> {
+    check_not_half(call, &[x], function.name)?;
+    any(call, x, out, function)
 }

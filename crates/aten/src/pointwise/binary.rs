@@ -6,11 +6,9 @@ use crate::operator::error::Result;
 use crate::pointwise::operator::{common_dtype, operator, operator_of};
 use crate::tensor::promote::result_type;
 use crate::{check, operators};
-use dml_compute::pointwise::binary::{copysign, divisor, larger_and_distance, times_log};
+use dml_compute::pointwise::binary as functions;
 use dml_compute::pointwise::operator::Rule;
-use dml_kernel::math::comparison::{equal, less};
-use dml_kernel::math::{self, special};
-use dml_kernel::{DType, ScalarType};
+use dml_kernel::DType;
 
 operators! {
     atan2(self, other, out) {
@@ -81,36 +79,26 @@ operators! {
 }
 
 fn atan2(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
-    operator(call, out, Rule::Float, "atan2", &[x, y], &[], |_, v| math::atan2(v[0], v[1]))
+    operator(call, out, Rule::Float, &functions::ATAN2, &[x, y], &[])
 }
 
 /// Scaled by the larger one, so that squares do not overflow. An infinity wins over NaN.
 fn hypot(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
     floats_only(call, x, y, "hypot")?;
-    operator(call, out, Rule::Promote, "hypot", &[x, y], &[], |_, v| {
-        let (a, b) = (special::magnitude(v[0]), special::magnitude(v[1]));
-        // By their bits, which are in the order of the numbers.
-        let bits = a.scalar().unsigned();
-        let first = a.bitcast(bits).gt(b.bitcast(bits));
-        let (large, small) = (first.select(a, b), first.select(b, a));
-        let ratio = small / large;
-        let length = special::product(large, math::sqrt(1.0 + ratio * ratio));
-        let length = large.is_zero().select(small, length);
-        (a.is_inf() | b.is_inf()).select(a.like(f64::INFINITY), length)
-    })
+    operator(call, out, Rule::Promote, &functions::HYPOT, &[x, y], &[])
 }
 
 /// `self * log(other)`, 0 where self is 0 unless other is NaN
 fn xlogy(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
-    operator(call, out, Rule::Float, "xlogy", &[x, y], &[], |_, v| times_log(v[0], v[1], math::log(v[1])))
+    operator(call, out, Rule::Float, &functions::XLOGY, &[x, y], &[])
 }
 
 fn xlog1py(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
-    operator(call, out, Rule::Float, "xlog1py", &[x, y], &[], |_, v| times_log(v[0], v[1], math::log1p(v[1])))
+    operator(call, out, Rule::Float, &functions::XLOG1PY, &[x, y], &[])
 }
 
 fn sign_of(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
-    operator(call, out, Rule::Float, "copysign", &[x, y], &[], |_, v| copysign(v[0], v[1]))
+    operator(call, out, Rule::Float, &functions::COPYSIGN, &[x, y], &[])
 }
 
 /// 0 below zero, 1 above, `values` at zero
@@ -119,64 +107,40 @@ fn heaviside(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()
     if let Out::Into(t) = out {
         check!(t.dtype == x.dtype, Runtime, "heaviside is not yet implemented for tensors with different dtypes.");
     }
-    operator(call, out, Rule::Promote, "heaviside", &[x, y], &[], |_, v| {
-        if v[0].scalar() == ScalarType::Bool {
-            return v[0] | v[1];
-        }
-        let zero = v[0].like(0.0);
-        equal(v[0], zero).select(v[1], less(zero, v[0]).select(v[0].like(1.0), 0))
-    })
+    operator(call, out, Rule::Promote, &functions::HEAVISIDE, &[x, y], &[])
 }
 
 /// `log(e^self + e^other)`
 fn log_add_exp(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
     floats_only(call, x, y, "logaddexp")?;
-    operator(call, out, Rule::Promote, "logaddexp", &[x, y], &[], |_, v| {
-        let (m, d) = larger_and_distance(v);
-        (v[0].is_inf() & v[0].eq(v[1])).select(v[0], m + math::log1p(math::exp(-d)))
-    })
+    operator(call, out, Rule::Promote, &functions::LOGADDEXP, &[x, y], &[])
 }
 
 /// `log2(2^self + 2^other)`
 fn log_add_exp2(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
     floats_only(call, x, y, "logaddexp2")?;
-    operator(call, out, Rule::Promote, "logaddexp2", &[x, y], &[], |_, v| {
-        let (m, d) = larger_and_distance(v);
-        let log2 = math::log1p(math::exp2(-d)) * std::f64::consts::LOG2_E;
-        (v[0].is_inf() & v[0].eq(v[1])).select(v[0], m + log2)
-    })
+    operator(call, out, Rule::Promote, &functions::LOGADDEXP2, &[x, y], &[])
 }
 
 fn gcd(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
     integers_only(call, x, y, "gcd")?;
-    operator(call, out, Rule::Promote, "gcd", &[x, y], &[], |_, v| divisor(v[0], v[1]))
+    operator(call, out, Rule::Promote, &functions::GCD, &[x, y], &[])
 }
 
 fn lcm(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
     integers_only(call, x, y, "lcm")?;
-    operator(call, out, Rule::Promote, "lcm", &[x, y], &[], |_, v| {
-        let g = divisor(v[0], v[1]);
-        let part = v[0] / g.eq(0).select(g.like(1.0), g);
-        g.eq(0).select(g, (part * v[1]).abs())
-    })
+    operator(call, out, Rule::Promote, &functions::LCM, &[x, y], &[])
 }
 
 /// Shifts by less than 0 or by the width and more give 0, to the right the sign.
 fn left_shift(call: &mut Call, x: AnyTensor, y: TensorOrScalar, out: Out) -> Result<()> {
     check_shift(call, x, y, "lshift")?;
-    operator_of(call, out, Rule::Promote, "shift_left", &[x.into(), y.into()], |_, v| {
-        let width = 8 * v[0].scalar().bytes();
-        (v[1].lt(0) | v[1].ge(width)).select(v[0].like(0.0), v[0] << (v[1] & (width - 1)))
-    })
+    operator_of(call, out, Rule::Promote, &functions::SHIFT_LEFT, &[x.into(), y.into()])
 }
 
 fn right_shift(call: &mut Call, x: AnyTensor, y: TensorOrScalar, out: Out) -> Result<()> {
     check_shift(call, x, y, "rshift")?;
-    operator_of(call, out, Rule::Promote, "shift_right", &[x.into(), y.into()], |_, v| {
-        let width = 8 * v[0].scalar().bytes();
-        let distance = (v[1].lt(0) | v[1].ge(width)).select(v[1].like(f64::from(width - 1)), v[1]);
-        v[0] >> distance
-    })
+    operator_of(call, out, Rule::Promote, &functions::SHIFT_RIGHT, &[x.into(), y.into()])
 }
 
 fn check_shift(call: &Call, x: AnyTensor, y: TensorOrScalar, name: &str) -> Result<()> {

@@ -3,10 +3,11 @@
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::Call;
 use crate::operator::error::{Error, Result};
-use crate::pointwise::operator::{Argument, guarded_operator, operand_of, operator_of};
+use crate::pointwise::operator::{Argument, operand_of, operator_of};
 use crate::tensor::promote::result_type;
 use crate::{check, operators};
-use dml_compute::pointwise::division::{Body, DIVISOR, Precision, floor_quotient, modulo, quotient, rest};
+use dml_compute::pointwise::division::{self as functions, Rounding};
+use dml_compute::pointwise::function::Function;
 use dml_compute::pointwise::kernel::Operand;
 use dml_compute::pointwise::operator::Rule;
 use dml_compute::scalar::Scalar;
@@ -49,7 +50,7 @@ operators! {
 
 /// True division; integers become floats.
 fn div(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
-    operator_of(call, out, Rule::Float, "div", &[x.into(), Argument::Factor(y)], |_, v| v[0] / v[1])
+    operator_of(call, out, Rule::Float, &functions::DIV, &[x.into(), Argument::Factor(y)])
 }
 
 fn div_mode(call: &mut Call, x: AnyTensor, y: AnyTensor, mode: Option<&str>, out: Out) -> Result<()> {
@@ -58,7 +59,7 @@ fn div_mode(call: &mut Call, x: AnyTensor, y: AnyTensor, mode: Option<&str>, out
         Some("floor") => floor_divide(call, x, y, out),
         Some("trunc") => {
             let (x, y) = (TensorOrScalar::Tensor(x), TensorOrScalar::Tensor(y));
-            divide(call, x, y, out, "div_trunc", Body::Quotient(quotient))
+            divide(call, x, y, out, &functions::DIV_TRUNC)
         }
         Some(mode) => Err(Error::Runtime(format!(
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{mode}'"
@@ -67,47 +68,31 @@ fn div_mode(call: &mut Call, x: AnyTensor, y: AnyTensor, mode: Option<&str>, out
 }
 
 fn floor_divide(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
-    divide(call, TensorOrScalar::Tensor(x), TensorOrScalar::Tensor(y), out, "div_floor", Body::Quotient(floor_quotient))
+    divide(call, TensorOrScalar::Tensor(x), TensorOrScalar::Tensor(y), out, &functions::DIV_FLOOR)
 }
 
 /// With the sign of the divisor, as Python's `%`.
 fn remainder(call: &mut Call, x: TensorOrScalar, y: TensorOrScalar, out: Out) -> Result<()> {
-    divide(call, x, y, out, "remainder", Body::Remainder(modulo))
+    divide(call, x, y, out, &functions::REMAINDER)
 }
 
 /// With the sign of the dividend, as C's `%`.
 fn fmod(call: &mut Call, x: TensorOrScalar, y: TensorOrScalar, out: Out) -> Result<()> {
-    divide(call, x, y, out, "fmod", Body::Remainder(rest))
+    divide(call, x, y, out, &functions::FMOD)
 }
 
 /// An operator whose second operand divides. An integer divisor that the host knows to be zero is an error at once.
-fn divide(
-    call: &mut Call,
-    x: TensorOrScalar,
-    y: TensorOrScalar,
-    out: Out,
-    name: &'static str,
-    body: Body,
-) -> Result<()> {
+fn divide(call: &mut Call, x: TensorOrScalar, y: TensorOrScalar, out: Out, function: &'static Function) -> Result<()> {
     let (dividend, divisor) = (number(call, x)?, number(call, y)?);
     let common = result_type(&[x.into(), y.into()], call.host.default_dtype());
-    check!(common != DType::Bool, NotImplemented, "\"{name}\" not implemented for 'Bool'");
+    check!(common != DType::Bool, NotImplemented, "\"{}\" not implemented for 'Bool'", function.name);
     if let Some(Scalar::Int(0) | Scalar::Bool(false)) = divisor {
         let empty = matches!(x, TensorOrScalar::Tensor(x) if x.numel() == 0);
         check!(common.is_float() || empty, Runtime, "ZeroDivisionError");
     }
-    // As on the CPU: in 16 bits numbers are rounded before, and every step of a quotient is, but if one number divides all:
-    // it is taken as it was given, and only the result is rounded.
-    let half = Precision(matches!(common, DType::F16 | DType::BF16).then_some(common));
     let one_divides = divisor.is_some() || matches!(y, TensorOrScalar::Tensor(y) if y.numel() == 1);
-    let steps = half.only(!one_divides);
-    guarded_operator(call, out, Rule::Promote, name, DIVISOR, steps.0.is_some(), &[x.into(), y.into()], |_, v| {
-        let a = half.only(dividend.is_some()).round(v[0]);
-        match body {
-            Body::Quotient(body) => body(a, v[1], steps),
-            Body::Remainder(body) => body(a, half.only(divisor.is_some()).round(v[1])),
-        }
-    })
+    let rounding = Rounding { steps: !one_divides, dividend: dividend.is_some(), divisor: divisor.is_some() };
+    operator_of(call, out, Rule::Promote, rounding.of(function, common), &[x.into(), y.into()])
 }
 
 /// The operand, if it is one number that the host knows.

@@ -4,11 +4,10 @@ use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operators;
-use crate::pointwise::operator::{check_not_half, heavy_operator};
-use dml_compute::pointwise::error_function::log_ndtr;
+use crate::pointwise::operator::{check_not_half, operator_of};
+use dml_compute::pointwise::error_function as functions;
+use dml_compute::pointwise::function::Function;
 use dml_compute::pointwise::operator::Rule;
-use dml_kernel::math;
-use math::special;
 
 operators! {
     erfinv(self, out) {
@@ -16,25 +15,25 @@ operators! {
         "aten::erfinv_(Tensor(a!) self) -> Tensor(a!)",
         "aten::erfinv.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    not_half(self, out; "erfcx", special::erfcx) {
+    not_half(self, out; &functions::ERFCX) {
         "aten::special_erfcx(Tensor self) -> Tensor",
         "aten::special_erfcx.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    not_half(self, out; "ndtri", special::ndtri) {
+    not_half(self, out; &functions::NDTRI) {
         "aten::special_ndtri(Tensor self) -> Tensor",
         "aten::special_ndtri.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    not_half(self, out; "log_ndtr", log_ndtr) {
+    not_half(self, out; &functions::LOG_NDTR) {
         "aten::special_log_ndtr(Tensor self) -> Tensor",
         "aten::special_log_ndtr.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
 }
 
 fn erfinv(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
-    heavy_operator(call, out, Rule::Float, "erfinv", &[x.into()], |_, v| special::erfinv(v[0]))
+    operator_of(call, out, Rule::Float, &functions::ERFINV, &[x.into()])
 }
 
-fn not_half(call: &mut Call, x: AnyTensor, out: Out, name: &'static str, body: math::Unary) -> Result<()> {
-    check_not_half(call, &[x], name)?;
-    heavy_operator(call, out, Rule::Float, name, &[x.into()], |_, v| body(v[0]))
+fn not_half(call: &mut Call, x: AnyTensor, out: Out, function: &'static Function) -> Result<()> {
+    check_not_half(call, &[x], function.name)?;
+    operator_of(call, out, Rule::Float, function, &[x.into()])
 }

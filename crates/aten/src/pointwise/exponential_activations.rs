@@ -6,10 +6,8 @@ use crate::operator::error::Result;
 use crate::operators;
 use crate::pointwise::activation::check_slope;
 use crate::pointwise::operator::float_operator;
-use dml_compute::pointwise::exponential_activations::gate;
+use dml_compute::pointwise::exponential_activations as functions;
 use dml_compute::scalar::Scalar as Number;
-use dml_kernel::math;
-use dml_kernel::math::comparison::{less, less_equal};
 
 operators! {
     softplus(self, beta, threshold, out) {
@@ -41,10 +39,7 @@ operators! {
 
 /// `log(1 + e^(beta x)) / beta`, the identity above the threshold
 fn softplus(call: &mut Call, x: AnyTensor, beta: Number, threshold: Number, out: Out) -> Result<()> {
-    float_operator(call, out, "softplus", &[x], &[beta, threshold], |_, v| {
-        let scaled = math::mul(v[0], v[1]);
-        less(v[2], scaled).select(v[0], math::log1p(math::exp(scaled)) / v[1])
-    })
+    float_operator(call, out, &functions::SOFTPLUS, &[x], &[beta, threshold])
 }
 
 fn softplus_backward(
@@ -55,17 +50,11 @@ fn softplus_backward(
     threshold: Number,
     out: Out,
 ) -> Result<()> {
-    float_operator(call, out, "softplus_backward", &[grad, x], &[beta, threshold], |_, v| {
-        let scaled = math::mul(v[1], v[2]);
-        less(v[3], scaled).select(v[0], v[0] * math::sigmoid(scaled))
-    })
+    float_operator(call, out, &functions::SOFTPLUS_BACKWARD, &[grad, x], &[beta, threshold])
 }
 
 fn elu(call: &mut Call, x: AnyTensor, alpha: Number, scale: Number, input_scale: Number, out: Out) -> Result<()> {
-    float_operator(call, out, "elu", &[x], &[alpha, scale, input_scale], |_, v| {
-        let (x, alpha, scale, input_scale) = (v[0], v[1], v[2], v[3]);
-        less(x, x.like(0.0)).select(math::expm1(x * input_scale) * (alpha * scale), x * scale)
-    })
+    float_operator(call, out, &functions::ELU, &[x], &[alpha, scale, input_scale])
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -80,26 +69,18 @@ fn elu_backward(
     out: Out,
 ) -> Result<()> {
     check_slope("elu", of_result, alpha)?;
-    let family = if of_result { "elu_backward_result" } else { "elu_backward" };
-    float_operator(call, out, family, &[grad, x], &[alpha, scale, input_scale], |_, v| {
-        let (grad, x, alpha, scale, input_scale) = (v[0], v[1], v[2], v[3], v[4]);
-        let low = alpha * scale;
-        let slope = if of_result { x + low } else { low * math::exp(x * input_scale) };
-        less_equal(x, x.like(0.0)).select(grad * input_scale * slope, grad * scale)
-    })
+    let function = if of_result { &functions::ELU_BACKWARD_RESULT } else { &functions::ELU_BACKWARD };
+    float_operator(call, out, function, &[grad, x], &[alpha, scale, input_scale])
 }
 
 /// `x tanh(log(1 + e^x))`
 fn mish(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
-    float_operator(call, out, "mish", &[x], &[], |_, v| v[0] * gate(v[0]))
+    float_operator(call, out, &functions::MISH, &[x], &[])
 }
 
 /// The gradient is of the input's dtype.
 fn mish_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor) -> Result<()> {
     let empty = call.empty(x.dtype, &[0])?;
     let out = if grad.dtype == x.dtype { Out::New } else { Out::Into(&empty) };
-    float_operator(call, out, "mish_backward", &[grad, x], &[], |_, v| {
-        let t = gate(v[1]);
-        v[0] * (t + v[1] * math::sigmoid(v[1]) * (1.0 - t * t))
-    })
+    float_operator(call, out, &functions::MISH_BACKWARD, &[grad, x], &[])
 }

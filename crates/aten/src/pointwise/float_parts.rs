@@ -8,7 +8,7 @@ use crate::pointwise::operator::{
 };
 use crate::tensor::overlap;
 use crate::{check, operators};
-use dml_compute::pointwise::float_parts::{next, parts, scaled};
+use dml_compute::pointwise::float_parts::{self as functions, next_after};
 use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::pointwise::operator::Rule;
 use dml_compute::view::View;
@@ -34,12 +34,7 @@ operators! {
 fn nextafter(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
     let common = common_dtype(call, &[x, y]);
     check!(common.is_float(), NotImplemented, "\"nextafter_cpu\" not implemented for '{common}'");
-    let family = match common {
-        DType::F16 => "nextafter_f16",
-        DType::BF16 => "nextafter_bf16",
-        _ => "nextafter",
-    };
-    operator(call, out, Rule::Promote, family, &[x, y], &[], |_, v| next(v[0], v[1], common))
+    operator(call, out, Rule::Promote, next_after(common), &[x, y], &[])
 }
 
 /// Mantissa and exponent: `self = mantissa * 2^exponent`, the mantissa's magnitude 1/2 to 1.
@@ -86,7 +81,7 @@ fn frexp(call: &mut Call, t: &View, outs: Outs) -> Result<()> {
     };
     let mantissa = result_tensor(call, outs[0], t.dtype, &inputs)?;
     let exponent = result_tensor(call, outs[1], DType::I32, &inputs)?;
-    kernel::run(call, "frexp", &[&mantissa, &exponent], &inputs, t.dtype, |_, v| parts(v[0]))?;
+    kernel::run(call, &functions::FREXP, &[&mantissa, &exponent], &inputs, t.dtype)?;
     call.ret(mantissa);
     call.ret(exponent);
     Ok(())
@@ -100,7 +95,7 @@ fn ldexp(call: &mut Call, x: AnyTensor, exponent: AnyTensor, out: Out) -> Result
     let out = result_tensor(call, out, x.dtype, &inputs)?;
     // bfloat16 has no room for the exponents that lead from its smallest numbers to its largest.
     let wide = if x.dtype == DType::F64 { DType::F64 } else { DType::F32 };
-    kernel::run(call, "ldexp", &[&out], &inputs, wide, |_, v| vec![scaled(v[0], v[1])])?;
+    kernel::run(call, &functions::LDEXP, &[&out], &inputs, wide)?;
     call.ret(out);
     Ok(())
 }

@@ -3,13 +3,14 @@
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::pointwise::operator::{Argument, check_not_half, common_dtype, heavy_operator, resized, strided};
+use crate::pointwise::operator::{Argument, check_not_half, common_dtype, operator_of, resized, strided};
 use crate::{check, operators};
+use dml_compute::pointwise::function::Function;
+use dml_compute::pointwise::gamma as functions;
 use dml_compute::pointwise::operator::Rule;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::{Dims, View};
-use dml_kernel::{DType, Value, math};
-use math::special;
+use dml_kernel::DType;
 use smallvec::SmallVec;
 
 operators! {
@@ -28,12 +29,12 @@ operators! {
         "aten::mvlgamma_(Tensor(a!) self, int p) -> Tensor(a!)",
         "aten::mvlgamma.out(Tensor self, int p, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    incomplete(self, other, out; "igamma", special::igamma) {
+    incomplete(self, other, out; &functions::IGAMMA) {
         "aten::igamma(Tensor self, Tensor other) -> Tensor",
         "aten::igamma_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::igamma.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    incomplete(self, other, out; "igammac", special::igammac) {
+    incomplete(self, other, out; &functions::IGAMMAC) {
         "aten::igammac(Tensor self, Tensor other) -> Tensor",
         "aten::igammac_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::igammac.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
@@ -55,11 +56,11 @@ operators! {
 }
 
 fn lgamma(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
-    heavy_operator(call, out, Rule::Float, "lgamma", &[x.into()], |_, v| special::lgamma(v[0]))
+    operator_of(call, out, Rule::Float, &functions::LGAMMA, &[x.into()])
 }
 
 fn digamma(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
-    heavy_operator(call, out, Rule::Float, "digamma", &[x.into()], |_, v| special::digamma(v[0]))
+    operator_of(call, out, Rule::Float, &functions::DIGAMMA, &[x.into()])
 }
 
 /// `p (p - 1) / 4 log(pi) + sum of lgamma(self - j / 2)`, j from 0 to p - 1. As the sum that it is on the CPU, the result is contiguous.
@@ -73,17 +74,7 @@ fn mvlgamma(call: &mut Call, x: AnyTensor, p: i64, out: Out) -> Result<()> {
     let out = strided(call, out, &mut result, dtype, (&x.sizes, &strides))?;
     let constant = (p as f64) * (p as f64 - 1.0) / 4.0 * std::f64::consts::PI.ln();
     let arguments = [x.into(), Argument::Number(Number::Int(p)), Argument::Number(Number::Double(constant))];
-    heavy_operator(call, out, Rule::Float, "mvlgamma", &arguments, |b, v| {
-        let (j, sum) = (b.var(v[0].like(0.0)), b.var(v[2]));
-        b.while_(
-            || j.get().lt(v[1]),
-            || {
-                sum.set(sum.get() + special::lgamma(v[0] - 0.5 * j.get()));
-                j.set(j.get() + 1.0);
-            },
-        );
-        sum.get()
-    })
+    operator_of(call, out, Rule::Float, &functions::MVLGAMMA, &arguments)
 }
 
 /// The n-th derivative of [`special::digamma`], `(-1)^(n + 1) n! zeta(n + 1, self)` for n > 0.
@@ -94,64 +85,49 @@ fn polygamma(call: &mut Call, n: i64, x: AnyTensor, out: Out) -> Result<()> {
     }
     if n == 1 {
         // CPU has an algorithm of its own for it, which knows the limits at the infinities.
-        return heavy_operator(call, out, Rule::Float, "trigamma", &[x.into()], |_, v| {
-            let limit = v[0].gt(0).select(v[0].like(0.0), v[0].like(f64::NAN));
-            v[0].is_inf().select(limit, special::zeta(v[0].like(2.0), v[0]))
-        });
+        return operator_of(call, out, Rule::Float, &functions::TRIGAMMA, &[x.into()]);
     }
     // Beyond 170 it is infinite.
     let factorial: f64 = (1..=n.min(171)).map(|k| k as f64).product();
     let factor = if n % 2 == 0 { -factorial } else { factorial };
     let arguments = [x.into(), Argument::Number(Number::Int(n + 1)), Argument::Number(Number::Double(factor))];
-    heavy_operator(call, out, Rule::Float, "polygamma", &arguments, |_, v| v[2] * special::zeta(v[1], v[0]))
+    operator_of(call, out, Rule::Float, &functions::POLYGAMMA, &arguments)
 }
 
 /// The Hurwitz zeta function of exponent `self` from `other` on.
 fn zeta(call: &mut Call, s: AnyTensor, from: AnyTensor, out: Out) -> Result<()> {
     check_not_half(call, &[s, from], "zeta")?;
-    heavy_operator(call, out, Rule::Float, "zeta", &[s.into(), from.into()], |_, v| special::zeta(v[0], v[1]))
+    operator_of(call, out, Rule::Float, &functions::ZETA, &[s.into(), from.into()])
 }
 
 /// Regularized incomplete gamma functions of `self`, to and from `other`.
-fn incomplete(
-    call: &mut Call,
-    a: AnyTensor,
-    x: AnyTensor,
-    out: Out,
-    name: &'static str,
-    body: math::Binary,
-) -> Result<()> {
+fn incomplete(call: &mut Call, a: AnyTensor, x: AnyTensor, out: Out, function: &'static Function) -> Result<()> {
     let common = common_dtype(call, &[a, x]);
-    check!(common.is_float(), NotImplemented, "\"{name}_cpu\" not implemented for '{common}'");
-    heavy_operator(call, out, Rule::Promote, name, &[a.into(), x.into()], |_, v| body(v[0], v[1]))
+    check!(common.is_float(), NotImplemented, "\"{}_cpu\" not implemented for '{common}'", function.name);
+    operator_of(call, out, Rule::Promote, function, &[a.into(), x.into()])
 }
 
 /// How samples of gamma distributions move with their shapes, `self`. Of 16-bit floats too, which CUDA has and CPU has not.
 fn standard_gamma_grad(call: &mut Call, shape: AnyTensor, sample: AnyTensor) -> Result<()> {
-    gradient(call, "_standard_gamma_grad", &[shape, sample], |v| special::gamma_sample_gradient(v[0], v[1]))
+    gradient(call, &functions::STANDARD_GAMMA_GRAD, &[shape, sample])
 }
 
 /// How an element of a Dirichlet sample moves with its own concentration, but for a factor that all elements share.
 fn dirichlet_grad(call: &mut Call, x: AnyTensor, alpha: AnyTensor, total: AnyTensor) -> Result<()> {
     check_not_half(call, &[x, alpha, total], "_dirichlet_grad")?;
-    gradient(call, "_dirichlet_grad", &[x, alpha, total], |v| special::beta_sample_gradient(v[0], v[1], v[2]))
+    gradient(call, &functions::DIRICHLET_GRAD, &[x, alpha, total])
 }
 
 /// Of floats of one dtype, and nothing else; the result is contiguous.
-fn gradient(
-    call: &mut Call,
-    name: &'static str,
-    tensors: &[AnyTensor],
-    body: impl for<'b> Fn(&[Value<'b>]) -> Value<'b>,
-) -> Result<()> {
+fn gradient(call: &mut Call, function: &'static Function, tensors: &[AnyTensor]) -> Result<()> {
     let dtype = tensors[0].dtype;
     for t in tensors {
         check!(t.dtype == dtype, Runtime, "Found dtype {} but expected {dtype}", t.dtype);
     }
-    check!(dtype.is_float(), NotImplemented, "\"{name}_cpu\" not implemented for '{dtype}'");
+    check!(dtype.is_float(), NotImplemented, "\"{}_cpu\" not implemented for '{dtype}'", function.name);
     let arguments: SmallVec<[Argument; 4]> = tensors.iter().map(|&t| t.into()).collect();
     let sizes = tensors.iter().try_fold(Dims::new(), |sizes, t| call.broadcast(&sizes, &t.sizes))?;
     let (mut result, strides) = (None, View::contiguous_strides(&sizes));
     let out = strided(call, Out::New, &mut result, dtype, (&sizes, &strides))?;
-    heavy_operator(call, out, Rule::Exact, name, &arguments, |_, v| body(v))
+    operator_of(call, out, Rule::Exact, function, &arguments)
 }

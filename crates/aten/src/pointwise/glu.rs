@@ -5,11 +5,10 @@ use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::{check, operators};
-use dml_compute::pointwise::glu::{halves, inputs, slope};
+use dml_compute::pointwise::glu::{self as functions, halves, inputs};
 use dml_compute::pointwise::kernel;
 use dml_compute::view::View;
 use dml_compute::view::layout::result_strides;
-use dml_kernel::math;
 
 operators! {
     glu(self, dim, out) {
@@ -56,7 +55,7 @@ fn glu(call: &mut Call, x: &View, dim: i64, out: Out) -> Result<()> {
     let [a, b] = halves(x, dim);
     let strides = || result_strides(&a.sizes, &[&a, &b]);
     let out = call.result_strided(out.given(), x.dtype, &a.sizes, strides)?;
-    kernel::run(call, "glu", &[&out], &inputs(&[&a, &b]), x.dtype, |_, v| vec![v[0] * math::sigmoid(v[1])])?;
+    kernel::run(call, &functions::GLU, &[&out], &inputs(&[&a, &b]), x.dtype)?;
     call.ret(out);
     Ok(())
 }
@@ -74,10 +73,7 @@ fn backward(call: &mut Call, grad: &View, x: &View, dim: i64, out: Out) -> Resul
     );
     let out = call.result(out.given(), x.dtype, &x.sizes)?;
     let [of_a, of_b] = halves(&out, dim);
-    kernel::run(call, "glu_backward", &[&of_a, &of_b], &inputs(&[grad, &a, &b]), x.dtype, |_, v| {
-        let s = math::sigmoid(v[2]);
-        vec![v[0] * s, v[0] * v[1] * slope(s)]
-    })?;
+    kernel::run(call, &functions::GLU_BACKWARD, &[&of_a, &of_b], &inputs(&[grad, &a, &b]), x.dtype)?;
     call.ret(out);
     Ok(())
 }
@@ -89,10 +85,7 @@ fn jvp(call: &mut Call, result: &View, x: &View, dx: &View, dim: i64) -> Result<
     check!(dx.sizes == x.sizes, Runtime, "glu_jvp: x has shape {:?}, dx {:?}", x.sizes.as_slice(), dx.sizes.as_slice());
     let ([_, b], [da, db]) = (halves(x, dim), halves(dx, dim));
     let out = call.empty_strided(x.dtype, &result.sizes, &result_strides(&result.sizes, &[result]))?;
-    kernel::run(call, "glu_jvp", &[&out], &inputs(&[result, &b, &da, &db]), x.dtype, |_, v| {
-        let s = math::sigmoid(v[1]);
-        vec![v[2] * s + v[0] * (1.0 - s) * v[3]]
-    })?;
+    kernel::run(call, &functions::GLU_JVP, &[&out], &inputs(&[result, &b, &da, &db]), x.dtype)?;
     call.ret(out);
     Ok(())
 }
@@ -124,13 +117,7 @@ fn backward_jvp(
     let out = call.empty_strided(x.dtype, &x.sizes, &result_strides(&x.sizes, &[grad_x]))?;
     let [of_a, of_b] = halves(&out, dim);
     let operands = inputs(&[grad, dgrad, &a, &b, &da, &db]);
-    kernel::run(call, "glu_backward_jvp", &[&of_a, &of_b], &operands, x.dtype, |_, v| {
-        let [g, dg, a, b, da, db] = [v[0], v[1], v[2], v[3], v[4], v[5]];
-        let s = math::sigmoid(b);
-        let ds = slope(s);
-        let change = dg * a + g * da + g * a * (1.0 - 2.0 * s) * db;
-        vec![dg * s + g * ds * db, change * ds]
-    })?;
+    kernel::run(call, &functions::GLU_BACKWARD_JVP, &[&of_a, &of_b], &operands, x.dtype)?;
     call.ret(out);
     Ok(())
 }

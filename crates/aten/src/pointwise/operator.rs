@@ -12,13 +12,12 @@ use crate::tensor::promote::{Promoted, check_promotable, result_type, unrounded}
 use dml_compute::bounds::rounded;
 use dml_compute::complex::parts;
 use dml_compute::dtype::accumulator;
-use dml_compute::pointwise::kernel::{
-    Bodies, Body, Guard, Input, Operand, Operands, Variant, operands, run_variant, tensors,
-};
+use dml_compute::pointwise::function::{Function, Variant};
+use dml_compute::pointwise::kernel::{Input, Operand, Operands, operands, run_operands, tensors};
 use dml_compute::pointwise::operator::{Rule, new_strides};
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::{Dims, Location, View};
-use dml_kernel::{Builder, DType, Value};
+use dml_kernel::DType;
 use smallvec::SmallVec;
 
 /// A tensor as an input: 0-dim CPU tensors become numbers.
@@ -50,17 +49,17 @@ pub fn check_float(t: &View, name: &str) -> Result<()> {
 pub fn float_operator(
     call: &mut Call,
     out: Out,
-    family: &'static str,
+    function: &'static Function,
     tensors: &[AnyTensor],
     numbers: &[Number],
-    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
+    let name = function.name;
     let check = |common: DType| {
-        check!(common.is_float(), NotImplemented, "\"{family}\" not implemented for '{common}'");
+        check!(common.is_float(), NotImplemented, "\"{name}\" not implemented for '{common}'");
         check_all_fit(numbers, accumulator(common))
     };
     let rule = if tensors.len() == 1 { Rule::Exact } else { Rule::Promote };
-    checked_operator(call, out, rule, family, tensors, numbers, check, body)
+    checked_operator(call, out, rule, function, tensors, numbers, check)
 }
 
 /// The dtype in which tensors meet.
@@ -120,18 +119,17 @@ impl<'a> From<TensorOrScalar<'a>> for Argument<'a> {
     }
 }
 
-/// Runs a pointwise operator of tensors with numbers that do not promote.
-/// `body` gets the inputs, then the numbers, all in the common dtype's compute type.
+/// Runs a pointwise operator of tensors with numbers that do not promote. The function gets the
+/// tensors' elements, then the numbers, all in the common dtype's compute type.
 pub fn operator(
     call: &mut Call,
     out: Out,
     rule: Rule,
-    family: &'static str,
+    function: impl Into<Variant>,
     tensors: &[AnyTensor],
     numbers: &[Number],
-    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
-    checked_operator(call, out, rule, family, tensors, numbers, |_| Ok(()), body)
+    checked_operator(call, out, rule, function, tensors, numbers, |_| Ok(()))
 }
 
 /// [`operator`], with a check of the dtype in which the tensors meet before all others.
@@ -140,11 +138,10 @@ pub fn checked_operator(
     call: &mut Call,
     out: Out,
     rule: Rule,
-    family: &'static str,
+    function: impl Into<Variant>,
     tensors: &[AnyTensor],
     numbers: &[Number],
     check: impl Fn(DType) -> Result<()>,
-    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
     let mut arguments: SmallVec<[Argument; 4]> = SmallVec::new();
     for &t in tensors {
@@ -153,58 +150,30 @@ pub fn checked_operator(
     for &n in numbers {
         arguments.push(Argument::Number(n));
     }
-    operator_with(call, out, rule, family, Variant::One, &arguments, &check, &body)
+    operator_with(call, out, rule, function.into(), &arguments, &check)
 }
 
-/// Runs a pointwise operator of any mix of arguments; `body` gets them in order, in the common dtype's compute type.
+/// Runs a pointwise operator of any mix of arguments; the function gets them in order, in the
+/// common dtype's compute type. Operands that it guards must have certain values: of others, the
+/// device raises CPU's error at the next synchronisation or launch.
 pub fn operator_of(
     call: &mut Call,
     out: Out,
     rule: Rule,
-    family: &'static str,
+    function: impl Into<Variant>,
     arguments: &[Argument],
-    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
-    operator_with(call, out, rule, family, Variant::One, arguments, &|_| Ok(()), &body)
+    operator_with(call, out, rule, function.into(), arguments, &|_| Ok(()))
 }
 
-/// [`operator_of`] for a body of hundreds of instructions (see [`Variant::Heavy`]).
-pub fn heavy_operator(
-    call: &mut Call,
-    out: Out,
-    rule: Rule,
-    family: &'static str,
-    arguments: &[Argument],
-    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
-) -> Result<()> {
-    operator_with(call, out, rule, family, Variant::Heavy, arguments, &|_| Ok(()), &body)
-}
-
-/// [`operator_of`] of operands that must have certain values: of others, the device raises CPU's error at the next
-/// synchronisation or launch. `stepwise` tells apart two bodies.
-pub fn guarded_operator(
-    call: &mut Call,
-    out: Out,
-    rule: Rule,
-    family: &'static str,
-    guards: &'static [Guard],
-    stepwise: bool,
-    arguments: &[Argument],
-    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
-) -> Result<()> {
-    operator_with(call, out, rule, family, Variant::Guarded(guards, stepwise), arguments, &|_| Ok(()), &body)
-}
-
-/// [`operator_of`] without a type of its own for every body: the machine code exists once.
+/// [`operator_of`], with a check of the dtype in which the arguments meet.
 fn operator_with(
     call: &mut Call,
     out: Out,
     rule: Rule,
-    family: &'static str,
     variant: Variant,
     arguments: &[Argument],
     check: &dyn Fn(DType) -> Result<()>,
-    body: Body<'_>,
 ) -> Result<()> {
     let mut promoted: SmallVec<[Promoted; 4]> = SmallVec::new();
     for argument in arguments {
@@ -254,14 +223,10 @@ fn operator_with(
     let exact = out.dtype == result || result == DType::Bool;
     // A real number in a complex tensor has an imaginary part of 0.
     let both = out.dtype.is_complex().then(|| parts(&out));
-    let body: Bodies<'_> = &|b, v| {
-        let value = body(b, v);
-        let value = if exact { value } else { dml_kernel::convert(value, result) };
-        if both.is_some() { vec![value, value.like(0.0)] } else { vec![value] }
-    };
+    let variant = Variant { rounded: (!exact).then_some(result), ..variant };
     match &both {
-        Some([re, im]) => run_variant(call, family, variant, &[re, im], &inputs, computed, body)?,
-        None => run_variant(call, family, variant, &[&out], &inputs, computed, body)?,
+        Some([re, im]) => run_operands(call, variant, &[re, im], &inputs, computed)?,
+        None => run_operands(call, variant, &[&out], &inputs, computed)?,
     }
     call.ret(out);
     Ok(())

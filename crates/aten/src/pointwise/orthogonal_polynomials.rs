@@ -10,81 +10,72 @@ use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operators;
-use crate::pointwise::operator::{check_not_half, heavy_operator};
+use crate::pointwise::operator::{check_not_half, operator_of};
+use dml_compute::pointwise::function::Function;
 use dml_compute::pointwise::operator::Rule;
-use dml_compute::pointwise::orthogonal_polynomials::{Kind, MAX_STEPS, chebyshev, hermite, laguerre, legendre, valid};
-use dml_compute::primitives::loops::SOFTWARE_TURNS;
+use dml_compute::pointwise::orthogonal_polynomials as functions;
 use dml_engine::AdapterKind;
-use dml_kernel::{Value, math};
 
 operators! {
-    run(x, n, out; "chebyshev_polynomial_t", |x, n| chebyshev(x, n, Kind::T, 6.0)) {
+    run(x, n, out; &functions::CHEBYSHEV_POLYNOMIAL_T) {
         "aten::special_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
         "aten::special_chebyshev_polynomial_t.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(x, n, out; "chebyshev_polynomial_u", |x, n| chebyshev(x, n, Kind::U, 8.0)) {
+    run(x, n, out; &functions::CHEBYSHEV_POLYNOMIAL_U) {
         "aten::special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
         "aten::special_chebyshev_polynomial_u.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(x, n, out; "chebyshev_polynomial_v", |x, n| chebyshev(x, n, Kind::V, 8.0)) {
+    run(x, n, out; &functions::CHEBYSHEV_POLYNOMIAL_V) {
         "aten::special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
         "aten::special_chebyshev_polynomial_v.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(x, n, out; "chebyshev_polynomial_w", |x, n| chebyshev(x, n, Kind::W, 8.0)) {
+    run(x, n, out; &functions::CHEBYSHEV_POLYNOMIAL_W) {
         "aten::special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
         "aten::special_chebyshev_polynomial_w.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(x, n, out; "shifted_chebyshev_polynomial_t", |x, n| chebyshev(x + x - 1.0, n, Kind::T, 6.0)) {
+    run(x, n, out; &functions::SHIFTED_CHEBYSHEV_POLYNOMIAL_T) {
         "aten::special_shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
         "aten::special_shifted_chebyshev_polynomial_t.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(x, n, out; "shifted_chebyshev_polynomial_u", |x, n| chebyshev(x + x - 1.0, n, Kind::U, 6.0)) {
+    run(x, n, out; &functions::SHIFTED_CHEBYSHEV_POLYNOMIAL_U) {
         "aten::special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
         "aten::special_shifted_chebyshev_polynomial_u.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(x, n, out; "shifted_chebyshev_polynomial_v", |x, n| chebyshev(x + x - 1.0, n, Kind::V, 6.0)) {
+    run(x, n, out; &functions::SHIFTED_CHEBYSHEV_POLYNOMIAL_V) {
         "aten::special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
         "aten::special_shifted_chebyshev_polynomial_v.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(x, n, out; "shifted_chebyshev_polynomial_w", |x, n| chebyshev(x + x - 1.0, n, Kind::W, 4.0)) {
+    run(x, n, out; &functions::SHIFTED_CHEBYSHEV_POLYNOMIAL_W) {
         "aten::special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
         "aten::special_shifted_chebyshev_polynomial_w.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(x, n, out; "hermite_polynomial_h", |x, n| hermite(x + x, n, 2.0)) {
+    run(x, n, out; &functions::HERMITE_POLYNOMIAL_H) {
         "aten::special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor",
         "aten::special_hermite_polynomial_h.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(x, n, out; "hermite_polynomial_he", |x, n| hermite(x, n, 1.0)) {
+    run(x, n, out; &functions::HERMITE_POLYNOMIAL_HE) {
         "aten::special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor",
         "aten::special_hermite_polynomial_he.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run_long(x, n, out; ["laguerre_polynomial_l", "laguerre_polynomial_l_unrolled"], laguerre) {
+    run_long(x, n, out; [&functions::LAGUERRE_POLYNOMIAL_L, &functions::LAGUERRE_POLYNOMIAL_L_UNROLLED]) {
         "aten::special_laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor",
         "aten::special_laguerre_polynomial_l.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run_long(x, n, out; ["legendre_polynomial_p", "legendre_polynomial_p_unrolled"], legendre) {
+    run_long(x, n, out; [&functions::LEGENDRE_POLYNOMIAL_P, &functions::LEGENDRE_POLYNOMIAL_P_UNROLLED]) {
         "aten::special_legendre_polynomial_p(Tensor x, Tensor n) -> Tensor",
         "aten::special_legendre_polynomial_p.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
     }
 }
 
-fn run(call: &mut Call, x: AnyTensor, n: AnyTensor, out: Out, name: &'static str, body: math::Binary) -> Result<()> {
-    check_not_half(call, &[x, n], name)?;
-    heavy_operator(call, out, Rule::Float, name, &[x.into(), n.into()], |_, v| valid(v, body))
+fn run(call: &mut Call, x: AnyTensor, n: AnyTensor, out: Out, function: &'static Function) -> Result<()> {
+    check_not_half(call, &[x, n], function.name)?;
+    operator_of(call, out, Rule::Float, function, &[x.into(), n.into()])
 }
 
-/// [`run`] of a recurrence of up to [`MAX_STEPS`]: on a software adapter several steps are a turn of its loop.
-fn run_long(
-    call: &mut Call,
-    x: AnyTensor,
-    n: AnyTensor,
-    out: Out,
-    names: [&'static str; 2],
-    body: for<'b> fn(Value<'b>, Value<'b>, u32) -> Value<'b>,
-) -> Result<()> {
+/// [`run`] of a recurrence of many steps: on a software adapter it is the second function, which
+/// takes several steps a turn of its loop.
+fn run_long(call: &mut Call, x: AnyTensor, n: AnyTensor, out: Out, functions: [&'static Function; 2]) -> Result<()> {
+    check_not_half(call, &[x, n], functions[0].name)?;
     let software = call.device.info().kind == AdapterKind::Software;
-    let steps = if software { MAX_STEPS as u64 / SOFTWARE_TURNS + 1 } else { 1 } as u32;
-    check_not_half(call, &[x, n], names[0])?;
-    let family = names[usize::from(software)];
-    heavy_operator(call, out, Rule::Float, family, &[x.into(), n.into()], |_, v| valid(v, |x, n| body(x, n, steps)))
+    operator_of(call, out, Rule::Float, functions[usize::from(software)], &[x.into(), n.into()])
 }

@@ -8,13 +8,11 @@ use crate::operator::structured;
 use crate::pointwise::operator::{common_dtype, float_operator, result_tensor, strided};
 use crate::{check, operators};
 use dml_compute::bounds::Bounds;
-use dml_compute::pointwise::binary::copysign;
 use dml_compute::pointwise::kernel::{Input, run};
-use dml_compute::pointwise::piecewise_linear_activations::ramp;
+use dml_compute::pointwise::piecewise_linear_activations as functions;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 use dml_compute::view::layout::preserved_strides;
-use dml_kernel::math::comparison::{less, less_equal};
 
 operators! {
     hardswish(self, out) {
@@ -59,24 +57,19 @@ operators! {
 }
 
 fn hardswish(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
-    float_operator(call, out, "hardswish", &[x], &[], |_, v| v[0] * ramp(v[0]))
+    float_operator(call, out, &functions::HARDSWISH, &[x], &[])
 }
 
 fn hardswish_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor) -> Result<()> {
-    float_operator(call, Out::New, "hardswish_backward", &[grad, x], &[], |_, v| {
-        let (grad, x) = (v[0], v[1]);
-        x.le(-3).select(grad.like(0.0), x.lt(3).select(grad * (x / 3.0 + 0.5), grad))
-    })
+    float_operator(call, Out::New, &functions::HARDSWISH_BACKWARD, &[grad, x], &[])
 }
 
 fn hardsigmoid(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
-    float_operator(call, out, "hardsigmoid", &[x], &[], |_, v| ramp(v[0]))
+    float_operator(call, out, &functions::HARDSIGMOID, &[x], &[])
 }
 
 fn hardsigmoid_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, out: Out) -> Result<()> {
-    float_operator(call, out, "hardsigmoid_backward", &[grad, x], &[], |_, v| {
-        (v[1].gt(-3) & v[1].lt(3)).select(v[0] / 6.0, 0)
-    })
+    float_operator(call, out, &functions::HARDSIGMOID_BACKWARD, &[grad, x], &[])
 }
 
 fn softshrink(call: &mut Call, x: AnyTensor, lambda: Number, out: Out) -> Result<()> {
@@ -89,12 +82,7 @@ fn softshrink(call: &mut Call, x: AnyTensor, lambda: Number, out: Out) -> Result
             "lambda must be in range [0, {largest}] for input dtype {dtype}, but found {size}"
         );
     }
-    float_operator(call, out, "softshrink", &[x], &[lambda], |_, v| {
-        let (x, lambda) = (v[0], v[1]);
-        // Not by `x * 0`, which keeps NaN but which drivers simplify.
-        let inside = x.is_nan().select(x, copysign(x.like(0.0), x));
-        less(lambda, x).select(x - lambda, less(x, -lambda).select(x + lambda, inside))
-    })
+    float_operator(call, out, &functions::SOFTSHRINK, &[x], &[lambda])
 }
 
 /// The limit of halves is a half.
@@ -105,17 +93,13 @@ fn check_lambda(call: &Call, tensors: &[AnyTensor], lambda: Number) -> Result<()
 
 fn hardshrink(call: &mut Call, x: AnyTensor, lambda: Number, out: Out) -> Result<()> {
     check_lambda(call, &[x], lambda)?;
-    float_operator(call, out, "hardshrink", &[x], &[lambda], |_, v| {
-        (less_equal(-v[1], v[0]) & less_equal(v[0], v[1])).select(v[0].like(0.0), v[0])
-    })
+    float_operator(call, out, &functions::HARDSHRINK, &[x], &[lambda])
 }
 
 /// Of both shrinkages.
 fn shrink_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, lambda: Number, out: Out) -> Result<()> {
     check_lambda(call, &[grad, x], lambda)?;
-    float_operator(call, out, "shrink_backward", &[grad, x], &[lambda], |_, v| {
-        (less_equal(-v[2], v[1]) & less_equal(v[1], v[2])).select(v[0].like(0.0), v[0])
-    })
+    float_operator(call, out, &functions::SHRINK_BACKWARD, &[grad, x], &[lambda])
 }
 
 /// The weight broadcasts.
@@ -123,7 +107,7 @@ fn prelu(call: &mut Call, x: AnyTensor, weight: AnyTensor) -> Result<()> {
     structured::check_inputs([weight.0], x.dtype)?;
     let mut result = None;
     let out = strided(call, Out::New, &mut result, x.dtype, (&x.sizes, &preserved_strides(&x)))?;
-    float_operator(call, out, "prelu", &[x, weight], &[], |_, v| less(v[0].like(0.0), v[0]).select(v[0], v[1] * v[0]))
+    float_operator(call, out, &functions::PRELU, &[x, weight], &[])
 }
 
 /// The gradients of the input and of the weight, the latter not yet summed.
@@ -133,11 +117,7 @@ fn prelu_backward(call: &mut Call, grad: &View, x: &View, weight: &View) -> Resu
     let inputs = [x, weight, grad].map(|t| Input::Tensor(t.clone()));
     let of_self = result_tensor(call, Out::New, dtype, &inputs)?;
     let of_weight = result_tensor(call, Out::New, dtype, &inputs)?;
-    run(call, "prelu_backward", &[&of_self, &of_weight], &inputs, dtype, |_, v| {
-        let (x, weight, grad) = (v[0], v[1], v[2]);
-        let positive = less(x.like(0.0), x);
-        vec![positive.select(grad, weight * grad), positive.select(grad.like(0.0), x * grad)]
-    })?;
+    run(call, &functions::PRELU_BACKWARD, &[&of_self, &of_weight], &inputs, dtype)?;
     call.ret(of_self);
     call.ret(of_weight);
     Ok(())

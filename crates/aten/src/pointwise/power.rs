@@ -8,7 +8,7 @@ use crate::pointwise::operator::{Argument, operator_of, resized, strided};
 use crate::tensor::promote::{Promoted, result_type};
 use crate::{check, operators};
 use dml_compute::pointwise::operator::Rule;
-use dml_compute::pointwise::power::{power, to_exponent};
+use dml_compute::pointwise::power::{self as functions, to_exponent};
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 use dml_kernel::DType;
@@ -33,7 +33,7 @@ operators! {
 /// Of a tensor to a tensor.
 fn of_tensor(call: &mut Call, base: AnyTensor, exponent: AnyTensor, out: Out) -> Result<()> {
     check_not_bool(&[Promoted::Tensor(&base), Promoted::Tensor(&exponent)])?;
-    operator_of(call, out, Rule::Promote, "pow", &[base.into(), exponent.into()], |_, v| power(v[0], v[1]))
+    operator_of(call, out, Rule::Promote, &functions::POW, &[base.into(), exponent.into()])
 }
 
 /// Of a number to a tensor: the result is contiguous whatever the strides of the exponent. All powers of 1 are 1, in every dtype.
@@ -46,13 +46,11 @@ fn of_number(call: &mut Call, base: Number, exponent: AnyTensor, out: Out) -> Re
     let out = strided(call, out, &mut result, dtype, (&exponent.sizes, &strides))?;
     if base.to_f64() == 1.0 && !matches!(base, Number::Bool(_)) {
         let dtype = out.tensor()?.dtype;
-        return operator_of(call, out, Rule::As(dtype), "pow_of_1", &[exponent.into()], |_, v| {
-            dml_kernel::convert(v[0].like(1.0), dtype)
-        });
+        return operator_of(call, out, Rule::As(dtype), functions::POW_OF_1.of(dtype), &[exponent.into()]);
     }
     check_not_bool(&promoted)?;
     let arguments = [Argument::Scalar(base), exponent.into()];
-    operator_of(call, out, Rule::Promote, "pow", &arguments, |_, v| power(v[0], v[1]))
+    operator_of(call, out, Rule::Promote, &functions::POW, &arguments)
 }
 
 /// Checks that a base and an exponent do not meet in bool.
@@ -67,8 +65,7 @@ fn to_number(call: &mut Call, base: AnyTensor, exponent: Number, out: Out) -> Re
     let float = base.dtype.is_float() || matches!(exponent, Number::Double(_));
     let arguments = [base.into(), Argument::Scalar(exponent)];
     let e = exponent.to_f64();
-    let (family, body) = to_exponent(e, float);
-    operator_of(call, out, Rule::Promote, family, &arguments, |_, v| body(v[0], v[1]))
+    operator_of(call, out, Rule::Promote, to_exponent(e, float), &arguments)
 }
 
 /// Checks an exponent that is a number.

@@ -7,10 +7,10 @@ use crate::pointwise::operator::{check_float, float_operator, result_tensor, str
 use crate::random::fill::uniform;
 use crate::{check, operators};
 use dml_compute::pointwise::kernel::{self, Input};
+use dml_compute::pointwise::rrelu as functions;
 use dml_compute::random::Generator;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
-use dml_kernel::math::comparison::{less, less_equal};
 
 operators! {
     rrelu(self, noise, lower, upper, training, generator, out) {
@@ -36,9 +36,7 @@ fn rrelu(
     let out = strided(call, out, &mut result, x.dtype, (&x.sizes, &contiguous))?;
     if !training {
         let slope = [Number::Double((lower + upper) / 2.0)];
-        return float_operator(call, out, "rrelu", &[AnyTensor(x)], &slope, |_, v| {
-            less(v[0].like(0.0), v[0]).select(v[0], v[0] * v[1])
-        });
+        return float_operator(call, out, &functions::RRELU, &[AnyTensor(x)], &slope);
     }
     check_float(x, "rrelu_with_noise_out_cpu")?;
     check!(
@@ -53,10 +51,7 @@ fn rrelu(
     let out = result_tensor(call, out, dtype, &[Input::Tensor(x.clone())])?;
     uniform(call, generator.as_ref(), noise, lower, upper)?;
     let inputs = [x, noise].map(|t| Input::Tensor(t.clone()));
-    kernel::run(call, "rrelu_noise", &[&out, noise], &inputs, dtype, |_, v| {
-        let negative = less_equal(v[0], v[0].like(0.0));
-        vec![negative.select(v[0] * v[1], v[0]), negative.select(v[1], v[1].like(1.0))]
-    })?;
+    kernel::run(call, &functions::RRELU_NOISE, &[&out, noise], &inputs, dtype)?;
     call.ret(out);
     Ok(())
 }

@@ -7,11 +7,10 @@ use crate::operator::error::{Error, Result};
 use crate::pointwise::operator::{common_dtype, input, operator_of, result_tensor};
 use crate::tensor::promote::{Promoted, result_type};
 use crate::{check, operators};
-use dml_compute::pointwise::kernel;
 use dml_compute::pointwise::operator::Rule;
+use dml_compute::pointwise::{comparison, kernel, selection as functions};
 use dml_compute::scalar::Scalar as Number;
 use dml_kernel::DType;
-use dml_kernel::math::comparison::{maximum, minimum};
 use smallvec::SmallVec;
 
 operators! {
@@ -58,7 +57,7 @@ fn where_(call: &mut Call, condition: AnyTensor, x: AnyTensor, y: AnyTensor, out
     }
     let inputs = [input(call, &condition)?, input(call, &x)?, input(call, &y)?];
     let out = result_tensor(call, out, common, &inputs)?;
-    kernel::run(call, "where", &[&out], &inputs, common, |_, v| vec![v[0].ne(0).select(v[1], v[2])])?;
+    kernel::run(call, &functions::WHERE, &[&out], &inputs, common)?;
     call.ret(out);
     Ok(())
 }
@@ -99,9 +98,7 @@ fn clamp(
     match (low, high) {
         (Some(low), Some(high)) => {
             check_limits(call, x, &[low, high])?;
-            operator_of(call, out, rule(&[low, high]), "clamp", &[x.into(), low.into(), high.into()], |_, v| {
-                minimum(maximum(v[0], v[1]), v[2])
-            })
+            operator_of(call, out, rule(&[low, high]), &functions::CLAMP, &[x.into(), low.into(), high.into()])
         }
         (Some(low), None) => clamp_min(call, x, low, out),
         (None, Some(high)) => clamp_max(call, x, high, out),
@@ -111,10 +108,10 @@ fn clamp(
 
 fn clamp_min(call: &mut Call, x: AnyTensor, low: TensorOrScalar, out: Out) -> Result<()> {
     check_limits(call, x, &[low])?;
-    operator_of(call, out, rule(&[low]), "maximum", &[x.into(), low.into()], |_, v| maximum(v[0], v[1]))
+    operator_of(call, out, rule(&[low]), &comparison::MAXIMUM, &[x.into(), low.into()])
 }
 
 fn clamp_max(call: &mut Call, x: AnyTensor, high: TensorOrScalar, out: Out) -> Result<()> {
     check_limits(call, x, &[high])?;
-    operator_of(call, out, rule(&[high]), "minimum", &[x.into(), high.into()], |_, v| minimum(v[0], v[1]))
+    operator_of(call, out, rule(&[high]), &comparison::MINIMUM, &[x.into(), high.into()])
 }

@@ -7,36 +7,36 @@ use crate::operator::conversion::check_fits;
 use crate::operator::error::Result;
 use crate::pointwise::operator::{check_float, common_dtype, float_operator, operator, resized, strided};
 use crate::{check, operators};
+use dml_compute::pointwise::function::Function;
 use dml_compute::pointwise::operator::Rule;
-use dml_compute::pointwise::special::{acosh, asinh, atanh, entr, largest, sinc};
+use dml_compute::pointwise::special::{self as functions, largest};
+use dml_compute::pointwise::{arithmetic, unary};
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 use dml_compute::view::layout::preserved_strides;
-use dml_kernel::math;
-use dml_kernel::math::comparison::less;
 
 operators! {
-    float(self, out; "asinh", asinh) {
+    float(self, out; &functions::ASINH) {
         "aten::asinh(Tensor self) -> Tensor",
         "aten::asinh_(Tensor(a!) self) -> Tensor(a!)",
         "aten::asinh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    float(self, out; "acosh", acosh) {
+    float(self, out; &functions::ACOSH) {
         "aten::acosh(Tensor self) -> Tensor",
         "aten::acosh_(Tensor(a!) self) -> Tensor(a!)",
         "aten::acosh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    float(self, out; "atanh", atanh) {
+    float(self, out; &functions::ATANH) {
         "aten::atanh(Tensor self) -> Tensor",
         "aten::atanh_(Tensor(a!) self) -> Tensor(a!)",
         "aten::atanh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    float(self, out; "sinc", sinc) {
+    float(self, out; &functions::SINC) {
         "aten::sinc(Tensor self) -> Tensor",
         "aten::sinc_(Tensor(a!) self) -> Tensor(a!)",
         "aten::sinc.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    float(self, out; "entr", entr) {
+    float(self, out; &functions::ENTR) {
         "aten::special_entr(Tensor self) -> Tensor",
         "aten::special_entr.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
@@ -61,22 +61,19 @@ operators! {
     }
 }
 
-fn float(call: &mut Call, x: AnyTensor, out: Out, family: &'static str, body: math::Unary) -> Result<()> {
-    operator(call, out, Rule::Float, family, &[x], &[], |_, v| body(v[0]))
+fn float(call: &mut Call, x: AnyTensor, out: Out, function: &'static Function) -> Result<()> {
+    operator(call, out, Rule::Float, function, &[x], &[])
 }
 
 /// `log(x / (1 - x))`, x held `eps` away from 0 and 1. A negative `eps` is none.
 fn logit(call: &mut Call, x: AnyTensor, eps: Option<f64>, out: Out) -> Result<()> {
     let eps = eps.unwrap_or(-1.0);
     if eps < 0.0 {
-        return float(call, x, out, "logit", |x| math::log(x / (1.0 - x)));
+        return float(call, x, out, &functions::LOGIT);
     }
     check_fits(Number::Double(eps), if x.dtype.is_float() { x.dtype } else { call.host.default_dtype() })?;
     let bounds = [eps, 1.0 - eps].map(Number::Double);
-    operator(call, out, Rule::Float, "logit_eps", &[x], &bounds, |_, v| {
-        let x = less(v[0], v[1]).select(v[1], less(v[2], v[0]).select(v[2], v[0]));
-        math::log(x / (1.0 - x))
-    })
+    operator(call, out, Rule::Float, &functions::LOGIT_EPS, &[x], &bounds)
 }
 
 /// Outside of the range NaN, or 0 where `eps` is given.
@@ -88,10 +85,7 @@ fn logit_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, eps: Option<f6
     }
     let (low, outside) = if eps < 0.0 { (0.0, f64::NAN) } else { (eps, 0.0) };
     let numbers = [low, 1.0 - low, outside].map(Number::Double);
-    float_operator(call, out, "logit_backward", &[grad, x], &numbers, |_, v| {
-        let (grad, x) = (v[0], v[1]);
-        (less(x, v[2]) | less(v[3], x)).select(v[4], grad / math::mul(x, 1.0 - x))
-    })
+    float_operator(call, out, &functions::LOGIT_BACKWARD, &[grad, x], &numbers)
 }
 
 fn nan_to_num(
@@ -118,11 +112,7 @@ fn nan_to_num(
     let out = strided(call, out, &mut result, x.dtype, (&x.sizes, &strides))?;
     let largest = largest(x.dtype);
     let numbers = [nan.unwrap_or(0.0), positive.unwrap_or(largest), negative.unwrap_or(-largest)].map(Number::Double);
-    operator(call, out, Rule::Promote, "nan_to_num", &[x], &numbers, |_, v| {
-        let x = v[0];
-        let infinite = x.gt(0).select(v[2], v[3]);
-        x.is_nan().select(v[1], x.is_inf().select(infinite, x))
-    })
+    operator(call, out, Rule::Promote, &functions::NAN_TO_NUM, &[x], &numbers)
 }
 
 /// Integers as they are. A result that is the input is left alone, expanded or not; another one is judged when it is resized.
@@ -137,15 +127,15 @@ fn copy(call: &mut Call, x: AnyTensor, out: Out, strides: &[i64]) -> Result<()> 
     let (mut result, mut larger) = (None, None);
     let out = strided(call, out, &mut result, x.dtype, (&x.sizes, strides))?;
     let out = resized(call, out, &mut larger, (&x.sizes, &View::contiguous_strides(&x.sizes)))?;
-    operator(call, out, Rule::Promote, "identity", &[x], &[], |_, v| v[0])
+    operator(call, out, Rule::Promote, &arithmetic::IDENTITY, &[x], &[])
 }
 
 fn round_decimals(call: &mut Call, x: AnyTensor, decimals: i64, out: Out) -> Result<()> {
     check_float(&x, "round_cpu")?;
     let ten = [Number::Double(10f64.powi(decimals.unsigned_abs() as i32))];
     match decimals {
-        0 => operator(call, out, Rule::Exact, "round", &[x], &[], |_, v| v[0].round()),
-        1.. => operator(call, out, Rule::Exact, "round_up", &[x], &ten, |_, v| (v[0] * v[1]).round() / v[1]),
-        _ => operator(call, out, Rule::Exact, "round_down", &[x], &ten, |_, v| (v[0] / v[1]).round() * v[1]),
+        0 => operator(call, out, Rule::Exact, &unary::ROUND, &[x], &[]),
+        1.. => operator(call, out, Rule::Exact, &functions::ROUND_UP, &[x], &ten),
+        _ => operator(call, out, Rule::Exact, &functions::ROUND_DOWN, &[x], &ten),
     }
 }

@@ -9,7 +9,7 @@ use crate::pointwise::operator::{check_float, checked_operator, operator};
 use crate::{check, operators};
 use dml_compute::dtype::accumulator;
 use dml_compute::pointwise::operator::Rule;
-use dml_compute::pointwise::ternary::{addcdiv_body, addcmul_body, lerp_body};
+use dml_compute::pointwise::ternary as functions;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 use dml_kernel::DType;
@@ -39,7 +39,7 @@ operators! {
 
 fn addcmul(call: &mut Call, t: AnyTensor, x: AnyTensor, y: AnyTensor, value: Number, out: Out) -> Result<()> {
     let check = |common| check_product(common, Some(value));
-    checked_operator(call, out, Rule::Promote, "addcmul", &[t, x, y], &[value], check, |_, v| addcmul_body(v))
+    checked_operator(call, out, Rule::Promote, &functions::ADDCMUL, &[t, x, y], &[value], check)
 }
 
 /// Checks the dtype in which addcmul's tensors meet, bool has no products and sums, and the number that it multiplies by.
@@ -56,7 +56,7 @@ fn check_value(common: DType, value: Option<Number>) -> Result<()> {
 
 fn addcdiv(call: &mut Call, t: AnyTensor, x: AnyTensor, y: AnyTensor, value: Number, out: Out) -> Result<()> {
     let check = |common| check_quotient(&x, &y, common, Some(value));
-    checked_operator(call, out, Rule::Promote, "addcdiv", &[t, x, y], &[value], check, |_, v| addcdiv_body(v))
+    checked_operator(call, out, Rule::Promote, &functions::ADDCDIV, &[t, x, y], &[value], check)
 }
 
 /// Checks the tensors of which addcdiv takes the quotient, and the number that it multiplies by.
@@ -72,14 +72,14 @@ pub fn check_quotient(x: &View, y: &View, common: DType, value: Option<Number>) 
 
 fn lerp_scalar(call: &mut Call, start: AnyTensor, end: AnyTensor, weight: Number, out: Out) -> Result<()> {
     check_lerp(&start, &end)?;
-    operator(call, out, Rule::Promote, "lerp", &[start, end], &[weight], |_, v| lerp_body(v))
+    operator(call, out, Rule::Promote, &functions::LERP, &[start, end], &[weight])
 }
 
 fn lerp_tensor(call: &mut Call, start: AnyTensor, end: AnyTensor, weight: AnyTensor, out: Out) -> Result<()> {
     let tensors = [start, end, weight];
     let check = |common| check_lerp_to(&start, &end, &weight, common);
     let rule = if weight.dim() > 0 { Rule::Exact } else { Rule::Promote };
-    checked_operator(call, out, rule, "lerp", &tensors, &[], check, |_, v| lerp_body(v))
+    checked_operator(call, out, rule, &functions::LERP, &tensors, &[], check)
 }
 
 /// Checks the dtypes of what lerp goes from and to.

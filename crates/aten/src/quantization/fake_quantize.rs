@@ -10,8 +10,9 @@ use crate::pointwise::operator::{input, result_tensor};
 use crate::{check, operators};
 use dml_compute::dtype::accumulator;
 use dml_compute::movement::copy::read_numbers;
-use dml_compute::pointwise::kernel::{self, Input, Variant, operands};
-use dml_compute::quantization::fake_quantize::{ZeroPoint, of_axis, quantized};
+use dml_compute::pointwise::kernel::{self, Input};
+use dml_compute::quantization::fake_quantize::{ZeroPoint, of_axis};
+use dml_compute::quantization::functions::FAKE_QUANTIZE;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 use dml_kernel::DType;
@@ -59,15 +60,8 @@ impl Quantizer {
         let [min, max] = bounds.map(|bound| Input::Number(Number::Int(bound), common));
         let mut inputs = vec![Input::Tensor(x.clone()), scale, zero, min, max];
         inputs.extend(enabled);
-        let channels = matches!(kind, ZeroPoint::OfChannel | ZeroPoint::FloatOfChannel);
-        let other = matches!(kind, ZeroPoint::Learnt | ZeroPoint::FloatOfChannel);
         let outs: Vec<&View> = std::iter::once(y).chain(mask).collect();
-        let variant = Variant::options([channels, other]);
-        Ok(kernel::run_variant(call, "fake_quantize", variant, &outs, &operands(&inputs), common, &|_, v| {
-            let mut results = quantized(kind, v).to_vec();
-            results.truncate(outs.len());
-            results
-        })?)
+        Ok(kernel::run(call, FAKE_QUANTIZE.with(kind.flags()), &outs, &inputs, common)?)
     }
 }
 

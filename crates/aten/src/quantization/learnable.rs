@@ -11,9 +11,9 @@ use crate::quantization::fake_quantize::{
 };
 use crate::{check, operators};
 use dml_compute::movement::copy::{cast, contiguous};
-use dml_compute::pointwise::kernel::{self, Input, Variant, operands};
-use dml_compute::quantization::fake_quantize::{ZeroPoint, clamped, of_axis};
-use dml_compute::quantization::learnable::gradient;
+use dml_compute::pointwise::kernel::{self, Input};
+use dml_compute::quantization::fake_quantize::{ZeroPoint, of_axis};
+use dml_compute::quantization::functions::{FAKE_QUANTIZE_BACKWARD, ROUND_ZERO_POINT};
 use dml_compute::reduction::sum::{add_up, total};
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::{Dims, View};
@@ -74,14 +74,8 @@ fn per_channel(call: &mut Call, x: &View, scale: &View, zero: &View, axis: i64, 
     let integers = call.empty(DType::I32, &zero.sizes)?;
     let bounds = [min, max].map(|bound| Input::Number(Number::Int(bound), DType::F32));
     let [low, high] = bounds;
-    kernel::run(
-        call,
-        "round_zero_point",
-        &[&integers],
-        &[Input::Tensor(zero.clone()), low, high],
-        DType::F32,
-        |_, v| vec![clamped(v[0].round(), v[1], v[2])],
-    )?;
+    let inputs = [Input::Tensor(zero.clone()), low, high];
+    kernel::run(call, &ROUND_ZERO_POINT, &[&integers], &inputs, DType::F32)?;
     let axis = check_channels(call, x, scale, &integers, axis)?;
     check_bounds(min, max)?;
     let y = like(call, x, x.dtype)?;
@@ -105,11 +99,8 @@ fn gradients(
     let inputs = [Input::Tensor(x.clone()), Input::Tensor(grad.clone()), scale, zero, min, max, factor];
     let empty = || result_tensor(call, Out::New, DType::F32, &inputs[..2]);
     let outs = [empty()?, empty()?, empty()?];
-    let variant = Variant::options([of_channel]);
     let all = [&outs[0], &outs[1], &outs[2]];
-    kernel::run_variant(call, "fake_quantize_backward", variant, &all, &operands(&inputs), DType::F32, &|_, v| {
-        gradient(v, of_channel).to_vec()
-    })?;
+    kernel::run(call, FAKE_QUANTIZE_BACKWARD.with([of_channel]), &all, &inputs, DType::F32)?;
     Ok(outs)
 }
 

@@ -12,13 +12,15 @@ use dml_compute::matmul::gemv::MAX_ROWS;
 use dml_compute::matmul::operand::Source;
 use dml_compute::matmul::problem::Problem;
 use dml_compute::movement::copy::{as_contiguous, cast, fill_with};
+use dml_compute::pointwise::activation::{RELU, SILU};
+use dml_compute::pointwise::arithmetic::MUL;
 use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::quantization::interleaved::{self, Interleaved};
 use dml_compute::quantization::nibbles::{self, Nibbles};
 use dml_compute::quantization::packed_weights::is_narrow_or_single;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
-use dml_kernel::{DType, math};
+use dml_kernel::DType;
 
 operators! {
     int8(self, mat2, scales) {
@@ -67,7 +69,7 @@ fn int8(call: &mut Call, x: &View, w: &View, scales: &View) -> Result<()> {
     multiply_rows(call, &sums, x, &weights, None)?;
     let out = call.empty(x.dtype, &[m, n])?;
     let inputs = [Input::Tensor(sums), Input::Tensor(scales.clone())];
-    kernel::run(call, "mul", &[&out], &inputs, DType::F32, |_, v| vec![v[0] * v[1]])?;
+    kernel::run(call, &MUL, &[&out], &inputs, DType::F32)?;
     call.ret(out);
     Ok(())
 }
@@ -180,8 +182,8 @@ fn mixed(
     );
     let activation = match activation.unwrap_or("none") {
         "none" => None,
-        "relu" => Some(false),
-        "silu" => Some(true),
+        "relu" => Some(&RELU),
+        "silu" => Some(&SILU),
         other => return Err(Error::Runtime(format!("{name}: Activation \"{other}\" is not supported"))),
     };
 
@@ -198,14 +200,10 @@ fn mixed(
     match activation {
         None => multiply_rows(call, &matrix, &flat, &weights, bias)?,
         // The activation is of sums that are not rounded yet.
-        Some(silu) => {
+        Some(function) => {
             let sums = call.empty(DType::F32, &[rows, n])?;
             multiply_rows(call, &sums, &flat, &weights, bias)?;
-            let family = if silu { "silu" } else { "relu" };
-            kernel::run(call, family, &[&matrix], &[Input::Tensor(sums)], DType::F32, |_, v| {
-                let x = v[0];
-                vec![if silu { x * math::sigmoid(x) } else { x.lt(0.0).select(x.like(0.0), x) }]
-            })?;
+            kernel::run(call, function, &[&matrix], &[Input::Tensor(sums)], DType::F32)?;
         }
     }
     call.ret(out);

@@ -8,11 +8,12 @@ use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::{Error, Result};
 use crate::{check, operators};
-use dml_compute::pointwise::kernel::{self, Input, Variant, operands};
-use dml_compute::quantization::fake_quantize::{clamped, of_axis, reciprocal};
+use dml_compute::pointwise::kernel::{self, Input};
+use dml_compute::quantization::fake_quantize::of_axis;
+use dml_compute::quantization::functions::{DEQUANTIZE, QUANTIZE, QUANTIZE_CHANNELS};
 use dml_compute::quantization::quantize::{Kind, common};
 use dml_compute::view::View;
-use dml_kernel::{DType, ScalarType};
+use dml_kernel::DType;
 
 operators! {
     quantize(self, scale, zero_point, out) {
@@ -54,29 +55,11 @@ fn quantize_channels(call: &mut Call, x: &View, scale: &View, zero: &View, axis:
 fn levels(call: &mut Call, x: &View, [scale, zero]: [Input; 2], out: &View, kind: Kind) -> Result<()> {
     check!(x.dtype == DType::F32, Runtime, "{}: expected float32, got {}", call.name, x.describe());
     check!(x.sizes == out.sizes, Runtime, "{}: {} is no place for {}", call.name, out.describe(), x.describe());
-    let [low, high] = bounds(call, out)?;
-    let of_nan = match kind {
-        _ if out.dtype == DType::I32 => low,
-        Kind::One => high,
-        Kind::Channels | Kind::Floats => 0,
-    };
+    check_integers(call, out)?;
     let inputs = [Input::Tensor(x.clone()), scale, zero];
-    let family = if kind == Kind::One { "quantize" } else { "quantize_channels" };
-    let variant = Variant::Of(out.dtype, kind == Kind::Floats);
-    kernel::run_variant(call, family, variant, &[out], &operands(&inputs), DType::F32, &|b, v| {
-        let (x, scale, zero) = (v[0], v[1], v[2]);
-        let level = if kind == Kind::Floats {
-            let inverse = scale.eq(0.0).select(scale.like(1.0), reciprocal(scale));
-            (x * inverse + zero).round()
-        } else {
-            zero + (x * reciprocal(scale)).round()
-        };
-        let integer = |level: i64| b.int(ScalarType::I32, level as u64);
-        // The largest int32 is none of float32's numbers.
-        let inside = clamped(level, level.like(low as f64), level.like(high as f64)).cast(ScalarType::I32);
-        let bounded = level.ge(high as f64).select(integer(high), inside);
-        vec![level.is_nan().select(integer(of_nan), bounded)]
-    })?;
+    let function = if kind == Kind::One { &QUANTIZE } else { &QUANTIZE_CHANNELS };
+    let levels = function.with([kind == Kind::Floats]).of(out.dtype);
+    kernel::run(call, levels, &[out], &inputs, DType::F32)?;
     call.ret(out.clone());
     Ok(())
 }
@@ -92,7 +75,7 @@ fn dequantize_channels(call: &mut Call, q: &View, scale: &View, zero: &View, axi
 
 /// Writes the numbers that integers stand for: products in a dtype, rounded to float32.
 fn numbers(call: &mut Call, q: &View, [scale, zero]: [Input; 2], common: DType, out: &View) -> Result<()> {
-    bounds(call, q)?;
+    check_integers(call, q)?;
     check!(
         out.dtype == DType::F32 && out.sizes == q.sizes,
         Runtime,
@@ -102,21 +85,15 @@ fn numbers(call: &mut Call, q: &View, [scale, zero]: [Input; 2], common: DType, 
         q.describe()
     );
     let inputs = [Input::Tensor(q.clone()), scale, zero];
-    // The CPU rounds differences of int32.
-    kernel::run(call, "dequantize", &[out], &inputs, common, |_, v| {
-        let difference = (v[0] - v[2]).cast(ScalarType::F32);
-        vec![difference.cast(v[1].scalar()) * v[1]]
-    })?;
+    kernel::run(call, &DEQUANTIZE, &[out], &inputs, common)?;
     call.ret(out.clone());
     Ok(())
 }
 
-/// The range of a quantised tensor's integers.
-fn bounds(call: &Call, t: &View) -> Result<[i64; 2]> {
+/// Checks that a tensor has the integers of a quantised one.
+fn check_integers(call: &Call, t: &View) -> Result<()> {
     match t.dtype {
-        DType::I8 => Ok([i64::from(i8::MIN), i64::from(i8::MAX)]),
-        DType::U8 => Ok([0, i64::from(u8::MAX)]),
-        DType::I32 => Ok([i64::from(i32::MIN), i64::from(i32::MAX)]),
+        DType::I8 | DType::U8 | DType::I32 => Ok(()),
         other => Err(Error::Runtime(format!("{}: no quantised tensor has integers of {other}", call.name))),
     }
 }

@@ -11,6 +11,7 @@ use dml_compute::matmul::operand::Source;
 use dml_compute::matmul::problem::Problem;
 use dml_compute::movement::copy::cast;
 use dml_compute::pointwise::kernel::{self, Input};
+use dml_compute::quantization::functions::SCALE_PRODUCT;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::{Location, View};
 use dml_kernel::DType;
@@ -72,10 +73,7 @@ fn scaled_mm(
         check!(bias.dim() == 1, Runtime, "{}: expected a row as the bias, got {}", call.name, bias.describe());
         inputs.push(Input::Tensor(bias.clone()));
     }
-    kernel::run(call, "scale_product", &[&target], &inputs, DType::F32, |_, v| {
-        let scaled = v[0] * (v[1] * v[2]);
-        vec![v.get(3).map_or(scaled, |&bias| scaled + bias)]
-    })?;
+    kernel::run(call, &SCALE_PRODUCT, &[&target], &inputs, DType::F32)?;
     call.ret(target);
     Ok(())
 }

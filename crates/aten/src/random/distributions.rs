@@ -11,10 +11,12 @@ use crate::random::fill::{self, fill};
 use crate::random::in_place::{check_float, check_std};
 use crate::tensor::overlap;
 use crate::{check, operators};
-use dml_compute::pointwise::kernel::{self, Input, Variant};
+use dml_compute::pointwise::function::Variant;
+use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::random::Generator;
-use dml_compute::random::distributions::{Distribution, STD, sample};
+use dml_compute::random::distributions::{Distribution, sample};
 use dml_compute::random::fill::Sample;
+use dml_compute::random::functions::{DIRICHLET, NORMAL_OF};
 use dml_compute::random::philox::sample_dtype;
 use dml_compute::reduction::axes::Axes;
 use dml_compute::reduction::sum;
@@ -85,10 +87,8 @@ fn normal(
     let out = result_tensor(call, out, dtype, &inputs)?;
     check_float(call, &out)?;
     fill(call, generator.as_ref(), Sample::StandardNormal, &noise, &[])?;
-    let variant = Variant::Guarded(if std_number { &[] } else { &STD }, std_number);
-    kernel::run_variant(call, "normal_of", variant, &[&out], &kernel::operands(&inputs), dtype, &|_, v| {
-        vec![v[0] * v[2] + v[1]]
-    })?;
+    let normal = Variant { unguarded: std_number, ..(&NORMAL_OF).into() };
+    kernel::run(call, normal, &[&out], &inputs, dtype)?;
     call.ret(out);
     Ok(())
 }
@@ -173,7 +173,7 @@ fn dirichlet(call: &mut Call, shape: &View, generator: Option<Generator>) -> Res
         };
         let bounds = [least, most].map(|x| Input::Number(Number::Double(x), wide));
         let inputs: Vec<Input> = inputs.into_iter().chain(bounds).collect();
-        kernel::run(call, "dirichlet", &[&out], &inputs, wide, |_, v| vec![(v[0] / v[1]).max(v[2]).min(v[3])])?;
+        kernel::run(call, &DIRICHLET, &[&out], &inputs, wide)?;
     }
     call.ret(out);
     Ok(())

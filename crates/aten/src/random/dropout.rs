@@ -8,11 +8,12 @@ use crate::pointwise::operator::{Argument, common_dtype, input, operator_of, res
 use crate::random::fill::bernoulli;
 use crate::{check, operators};
 use dml_compute::movement::copy::fill_with;
-use dml_compute::pointwise::arithmetic::product;
+use dml_compute::pointwise::arithmetic::MUL;
 use dml_compute::pointwise::kernel::{self, Input as Factor};
 use dml_compute::pointwise::operator::Rule;
 use dml_compute::random::Generator;
-use dml_compute::random::dropout::{apply_mask, drop_together, masked};
+use dml_compute::random::dropout::{apply_mask, drop_together};
+use dml_compute::random::functions::APPLY_MASK;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 use dml_kernel::DType;
@@ -75,13 +76,13 @@ fn native_dropout_backward(call: &mut Call, grad: AnyTensor, mask: AnyTensor, sc
     let common = common_dtype(call, &[grad, mask]);
     let factors = [Argument::Tensor(grad), Argument::Tensor(mask), Argument::Number(Number::Double(scale))];
     if common.is_float() {
-        return operator_of(call, Out::New, Rule::Promote, "apply_mask", &factors, |_, v| masked(common, v));
+        return operator_of(call, Out::New, Rule::Promote, APPLY_MASK.of(common), &factors);
     }
     let inputs = [input(call, &grad)?, input(call, &mask)?];
     let masked = result_tensor(call, Out::New, common, &inputs)?;
-    kernel::run(call, "mul", &[&masked], &inputs, common, |_, v| vec![product(v[0], v[1])])?;
+    kernel::run(call, &MUL, &[&masked], &inputs, common)?;
     let factors = [Argument::Tensor(AnyTensor(&masked)), Argument::Scalar(Number::Double(scale))];
-    operator_of(call, Out::New, Rule::Promote, "mul", &factors, |_, v| product(v[0], v[1]))
+    operator_of(call, Out::New, Rule::Promote, &MUL, &factors)
 }
 
 /// Of a mask of bytes.

@@ -13,6 +13,7 @@ use dml_compute::pointwise::kernel::{self, Input as Operand};
 use dml_compute::primitives::row_operands::Operands;
 use dml_compute::random::Generator;
 use dml_compute::random::fill::Sample;
+use dml_compute::random::functions::MULTINOMIAL_SCORE;
 use dml_compute::random::multinomial::{Arguments, Search};
 use dml_compute::random::philox::sample_dtype;
 use dml_compute::reduction::histogram::extremes;
@@ -100,7 +101,7 @@ fn without_replacement(call: &Call, input: &View, dim: usize, generator: Option<
     let scores = call.empty(wide, &input.sizes)?;
     fill(call, generator, Sample::Noise, &scores, &[])?;
     let inputs = [Operand::Tensor(input.clone()), Operand::Tensor(scores.clone())];
-    kernel::run(call, "multinomial_score", &[&scores], &inputs, wide, |_, v| vec![v[0] / v[1]])?;
+    kernel::run(call, &MULTINOMIAL_SCORE, &[&scores], &inputs, wide)?;
     let values = call.empty(wide, &out.sizes)?;
     Ok(rank::first(call, &Operands::new(&scores, dim, &values, out), out.sizes[dim], true, true)?)
 }

@@ -12,11 +12,12 @@ use crate::{check, operators};
 use dml_compute::dtype::accumulator;
 use dml_compute::movement::copy::{as_contiguous, cast, fill_with};
 use dml_compute::pointwise::kernel as pointwise;
-use dml_compute::pointwise::kernel::{Operand, Variant};
+use dml_compute::pointwise::kernel::Operand;
+use dml_compute::reduction::functions::HISTC;
 use dml_compute::reduction::histogram::{add, count, extremes};
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
-use dml_kernel::{DType, ScalarType, convert, math};
+use dml_kernel::DType;
 
 operators! {
     bincount(self, weights, minlength) {
@@ -83,17 +84,7 @@ fn histc(call: &mut Call, input: &View, bins: i64, low: Number, high: Number, ou
         let (of, keys) = (input.dtype, call.empty(DType::U32, &input.sizes)?);
         let [low, high] = limits.map(Operand::Number);
         let inputs = [Operand::Tensor(input), low, high, Operand::Number(Number::Int(bins))];
-        pointwise::run_variant(call, "histc", Variant::Of(of, false), &[&keys], &inputs, dtype, &|_, v| {
-            let (x, low, high, bins) = (v[0], v[1], v[2], v[3]);
-            let bin = if float {
-                // Every step rounds to the input's dtype, as on the CPU: elements near an edge fall into the same bin.
-                let scaled = convert(convert(x - low, of) * bins, of);
-                convert(math::div(scaled, convert(high - low, of)), of).floor()
-            } else {
-                (x - low) * bins / (high - low)
-            };
-            vec![(x.ge(low) & x.le(high)).select(bin.min(bins - 1.0), bins).cast(ScalarType::U32)]
-        })?;
+        pointwise::run_operands(call, HISTC.of(of), &[&keys], &inputs, dtype)?;
         count(call, &keys.as_strided(&[keys.numel()], &[1], 0), &out)?;
     }
     call.ret(out);

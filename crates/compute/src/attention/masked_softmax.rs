@@ -1,5 +1,6 @@
 //! softmax over what a mask leaves, as PyTorch's attention for inference calls it.
 
+use crate::attention::functions::MASKED;
 use crate::context::Context;
 use crate::error::Result;
 use crate::pointwise::kernel::{self, Input};
@@ -10,6 +11,6 @@ use crate::view::View;
 pub fn masked(cx: &Context, x: &View, mask: &View, value: f64) -> Result<View> {
     let out = cx.empty(x.dtype, &x.sizes)?;
     let inputs = [Input::Tensor(x.clone()), Input::Tensor(mask.clone()), Input::Number(Number::Double(value), x.dtype)];
-    kernel::run(cx, "masked", &[&out], &inputs, x.dtype, |_, v| vec![v[1].ne(0).select(v[2], v[0])])?;
+    kernel::run(cx, &MASKED, &[&out], &inputs, x.dtype)?;
     Ok(out)
 }

@@ -4,6 +4,7 @@
 
 pub mod dropout;
 pub mod dropout_mask;
+pub mod functions;
 pub mod kernel;
 pub mod masked_softmax;
 pub mod matrix;

@@ -1,5 +1,6 @@
 //! Copies of complex tensors, to and from reals too.
 
+use crate::complex::functions;
 use crate::complex::parts::{as_bits, parts};
 use crate::complex::pointwise::parts_of;
 use crate::context::Context;
@@ -8,8 +9,7 @@ use crate::movement::copy;
 use crate::pointwise::kernel::{self, Input};
 use crate::scalar::Scalar;
 use crate::view::{View, overlap};
-use dml_kernel::math::complex::Complex;
-use dml_kernel::{DType, ScalarType};
+use dml_kernel::DType;
 
 /// Bits of complex numbers, reals as they are.
 pub fn as_or_bits(t: &View) -> View {
@@ -26,22 +26,14 @@ pub fn device_copy(cx: &Context, src: &View, dst: &View) -> Result<()> {
     let (from, to) = (whole(src), whole(dst));
     let inputs: Vec<Input> = from.into_iter().map(Input::Tensor).collect();
     let outs: Vec<&View> = to.iter().collect();
-    let family = match (negated, conjugated) {
-        (false, false) => "complex_cast",
-        (true, false) => "complex_copy_neg",
-        (false, true) => "complex_copy_conj",
-        (true, true) => "complex_copy_neg_conj",
-    };
     // Of a tensor of reals the sign is the only part.
-    kernel::run(cx, family, &outs, &inputs, to[0].dtype, |_, v| {
-        if v[0].scalar() == ScalarType::Bool {
-            return vec![v[1..].iter().fold(v[0], |any, &part| any | part)];
-        }
-        let z = v.get(1).map_or_else(|| Complex::real(v[0]), |&im| Complex::new(v[0], im));
-        let z = if conjugated { z.conjugate() } else { z };
-        let z = if negated && v[0].scalar().is_float() { z.negated() } else { z };
-        if outs.len() == 2 { z.parts() } else { vec![z.re] }
-    })
+    let function = match (negated, conjugated) {
+        (false, false) => &functions::CAST,
+        (true, false) => &functions::COPY_NEG,
+        (false, true) => &functions::COPY_CONJ,
+        (true, true) => &functions::COPY_NEG_CONJ,
+    };
+    kernel::run(cx, function, &outs, &inputs, to[0].dtype)
 }
 
 /// Sets every element to a number.
@@ -50,7 +42,7 @@ pub fn fill_with(cx: &Context, out: &View, value: Scalar) -> Result<()> {
     let dtype = out.dtype.real();
     let [out_re, out_im] = parts(&overlap::unexpanded(out));
     let inputs = [re, im].map(|x| Input::Number(Scalar::Double(x), dtype));
-    kernel::run(cx, "complex_fill", &[&out_re, &out_im], &inputs, dtype, |_, v| v.to_vec())
+    kernel::run(cx, &functions::FILL, &[&out_re, &out_im], &inputs, dtype)
 }
 
 /// The tensor in another complex dtype, contiguous; itself if nothing changes.

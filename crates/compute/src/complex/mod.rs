@@ -15,7 +15,6 @@ pub mod parts;
 pub mod pointwise;
 pub mod product;
 pub mod reduction;
-pub mod route;
 
 pub use crate::complex::copy::device_copy;
 pub use crate::complex::copy::fill_with;

@@ -1,5 +1,6 @@
 //! Complex tensors as tensors of reals that share their memory.
 
+use crate::complex::functions::JOIN;
 use crate::context::Context;
 use crate::error::Result;
 use crate::pointwise::kernel::{self, Input};
@@ -41,5 +42,5 @@ fn view(t: &View, dtype: DType, sizes: Dims, strides: Dims, data: u64) -> View {
 pub fn join(cx: &Context, re: &View, im: &View, out: &View) -> Result<()> {
     let [out_re, out_im] = parts(out);
     let inputs = [Input::Tensor(re.clone()), Input::Tensor(im.clone())];
-    kernel::run(cx, "complex_join", &[&out_re, &out_im], &inputs, re.dtype, |_, v| v.to_vec())
+    kernel::run(cx, &JOIN, &[&out_re, &out_im], &inputs, re.dtype)
 }

@@ -3,11 +3,11 @@
 use crate::complex::parts::parts;
 use crate::context::Context;
 use crate::error::Result;
-use crate::pointwise::kernel::{Operand, Operands, Options, Variant, run_variant};
+use crate::pointwise::function::{Function, Variant};
+use crate::pointwise::kernel::{Operand, Operands, run_operands};
 use crate::scalar::Scalar as Number;
 use crate::view::View;
-use dml_kernel::math::complex::Complex;
-use dml_kernel::{Builder, DType, Value, convert};
+use dml_kernel::DType;
 use smallvec::SmallVec;
 
 /// The dtype of the result.
@@ -23,9 +23,6 @@ pub enum Rule {
     Bool,
 }
 
-/// What a body computes of one element: the parts of a complex number, or one value.
-pub type Body<'f> = &'f dyn for<'b> Fn(&'b Builder, &[Complex<'b>]) -> Vec<Value<'b>>;
-
 /// An operand by its parts.
 pub enum Given {
     Complex([View; 2]),
@@ -38,45 +35,31 @@ pub fn parts_of(n: Number) -> (f64, f64) {
     if let Number::Complex(re, im) = n { (re, im) } else { (n.to_f64(), 0.0) }
 }
 
+/// Enqueues a function of complex numbers: `given` broadcast to `out`, and are computed with in
+/// `component`, the dtype of their parts. The result is of dtype `result` before it is converted to
+/// that of `out`.
 pub fn run(
     cx: &Context,
-    family: &'static str,
+    function: &'static Function,
     out: &View,
     (component, result): (DType, DType),
     given: &[Given],
-    body: Body<'_>,
 ) -> Result<()> {
     let mut operands = Operands::new();
-    let mut pairs = Options::default();
-    for (i, operand) in given.iter().enumerate() {
+    let mut pairs = [false; 8];
+    for (operand, pair) in given.iter().zip(&mut pairs) {
+        *pair = !matches!(operand, Given::Real(_));
         match operand {
-            Given::Complex([re, im]) => {
-                pairs[i] = true;
-                operands.extend([Operand::Tensor(re), Operand::Tensor(im)]);
-            }
+            Given::Complex([re, im]) => operands.extend([Operand::Tensor(re), Operand::Tensor(im)]),
             Given::Real(t) => operands.push(Operand::Tensor(t)),
             Given::Number(re, im) => {
                 operands.extend([re, im].map(|&x| Operand::Number(Number::Double(x))));
             }
         }
     }
-    let kinds: SmallVec<[bool; 4]> = given.iter().map(|g| !matches!(g, Given::Real(_))).collect();
     let halves = if out.dtype.is_complex() { parts(out).to_vec() } else { vec![out.clone()] };
     let outs: SmallVec<[&View; 2]> = halves.iter().collect();
     let exact = out.dtype == result || result == DType::Bool;
-    run_variant(cx, family, Variant::Options(pairs), &outs, &operands, component, &|b, v| {
-        let mut values = v.iter().copied();
-        let mut next = || values.next().expect("an operand for each part");
-        let numbers: Vec<Complex> =
-            kinds.iter().map(|&pair| if pair { Complex::new(next(), next()) } else { Complex::real(next()) }).collect();
-        let mut results = body(b, &numbers);
-        if !exact {
-            results.iter_mut().for_each(|x| *x = convert(*x, result.real()));
-        }
-        // A real result in a complex tensor.
-        if results.len() < outs.len() {
-            results.push(results[0].like(0.0));
-        }
-        results
-    })
+    let variant = Variant { rounded: (!exact).then_some(result.real()), ..function.with(pairs) };
+    run_operands(cx, variant, &outs, &operands, component)
 }

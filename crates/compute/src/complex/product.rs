@@ -3,6 +3,7 @@
 //! A row of complex numbers in memory is a row of reals, `[re, im, re, im, ..]`. Where each number `x + iy` of the right matrix
 //! stands as the block `[[x, y], [-y, x]]`, the product of the two real matrices is the complex product as it lies in memory.
 
+use crate::complex::functions::{BLOCKS, BLOCKS_CONJ};
 use crate::complex::parts::{as_real, parts};
 use crate::context::Context;
 use crate::error::Result;
@@ -29,10 +30,8 @@ pub fn blocks(cx: &Context, b: &View, [k, n]: [i64; 2]) -> Result<View> {
     let corner = |row: i64, column: i64| all.as_strided(&b.sizes, &strides, row * 2 * n + column);
     let outs = [corner(0, 0), corner(0, 1), corner(1, 0), corner(1, 1)];
     let inputs = parts(b).map(Input::Tensor);
-    let family = if b.conjugate { "complex_blocks_conj" } else { "complex_blocks" };
-    kernel::run(cx, family, &[&outs[0], &outs[1], &outs[2], &outs[3]], &inputs, b.dtype.real(), |_, v| {
-        let (above, below) = if b.conjugate { (-v[1], v[1]) } else { (v[1], -v[1]) };
-        vec![v[0], above, below, v[0]]
-    })?;
+    let function = if b.conjugate { &BLOCKS_CONJ } else { &BLOCKS };
+    let outs = [&outs[0], &outs[1], &outs[2], &outs[3]];
+    kernel::run(cx, function, &outs, &inputs, b.dtype.real())?;
     Ok(all)
 }

@@ -3,6 +3,7 @@
 
 use crate::context::Context;
 use crate::error::Result;
+use crate::indexing::functions::INDEX_PUT;
 use crate::movement::copy::{cast, device_copy, fill_with};
 use crate::pointwise::kernel::{self, Input};
 use crate::scalar::Scalar as Number;
@@ -26,6 +27,5 @@ pub fn put_everywhere(cx: &Context, t: &View, values: &View, number: Option<Numb
         None => Input::Tensor(cast(cx, values, t.dtype)?),
     };
     let inputs = [Input::Tensor(t.clone()), values];
-    let bool = t.dtype == DType::Bool;
-    kernel::run(cx, "index_put", &[t], &inputs, t.dtype, |_, v| vec![if bool { v[0] | v[1] } else { v[0] + v[1] }])
+    kernel::run(cx, &INDEX_PUT, &[t], &inputs, t.dtype)
 }

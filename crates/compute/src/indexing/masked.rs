@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::error::Result;
+use crate::indexing::functions::MASKED_FILL;
 use crate::movement::copy::{as_bits, device_copy, fill_with};
 use crate::pointwise::kernel::{self, Input};
 use crate::primitives::kernel::{Input as Read, KernelSpec, Output};
@@ -18,7 +19,7 @@ pub fn fill_under_mask(cx: &Context, t: &View, mask: View, value: Input, out: &V
         return store_under_mask(cx, out, &mask, value);
     }
     let inputs = [Input::Tensor(t.clone()), Input::Tensor(mask), value];
-    kernel::run(cx, "masked_fill", &[out], &inputs, t.dtype, |_, v| vec![v[1].ne(0).select(v[2], v[0])])
+    kernel::run(cx, &MASKED_FILL, &[out], &inputs, t.dtype)
 }
 
 /// Several elements of an expanded tensor are one place, which is written if any of them is under the mask.

@@ -5,6 +5,7 @@ pub mod embedding;
 pub mod embedding_bag;
 pub mod embedding_bag_backward;
 pub mod fill_value;
+pub mod functions;
 pub mod index;
 pub mod index_select;
 pub mod mask;

@@ -3,6 +3,7 @@
 use crate::complex;
 use crate::context::Context;
 use crate::error::Result;
+use crate::linear_algebra::functions::{LEAST_SQUARES_SCALED, LEAST_SQUARES_SQUARED};
 use crate::linear_algebra::matrices::{self, Into, adjoint, device_copy, fill_with, part};
 use crate::linear_algebra::triangular::{self, Triangle};
 use crate::linear_algebra::{column_norms, householder, qr, svd};
@@ -117,7 +118,7 @@ impl Problem<'_> {
         let parts = if inner.dtype.is_complex() { complex::parts(&inner).to_vec() } else { vec![inner.clone()] };
         for part in parts {
             let inputs = [Operand::Tensor(part.clone()), Operand::Tensor(reciprocals.clone())];
-            kernel::run(cx, "least_squares_scaled", &[&part], &inputs, part.dtype, |_, v| vec![v[0] * v[1]])?;
+            kernel::run(cx, &LEAST_SQUARES_SCALED, &[&part], &inputs, part.dtype)?;
         }
         let x = part(&matrices::flat(&self.x), (0, n), (0, k));
         matrices::multiply(cx, [&adjoint(&vh), &matrices::flat(&inner)], &x, Into::Written)?;
@@ -158,9 +159,7 @@ impl Problem<'_> {
         if sums.numel() > 0 {
             let norms = column_norms::norms(cx, &matrices::readable(cx, t, &self.batch)?)?;
             let norms = norms.as_strided(&sums.sizes, &sums.strides, 0);
-            kernel::run(cx, "least_squares_squared", &[&sums], &[Operand::Tensor(norms)], sums.dtype, |_, v| {
-                vec![v[0] * v[0]]
-            })?;
+            kernel::run(cx, &LEAST_SQUARES_SQUARED, &[&sums], &[Operand::Tensor(norms)], sums.dtype)?;
         }
         Ok(sums)
     }

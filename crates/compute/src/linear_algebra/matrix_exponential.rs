@@ -6,6 +6,7 @@
 
 use crate::context::Context;
 use crate::error::Result;
+use crate::linear_algebra::functions::{MATRIX_EXP_COMBINATION, MATRIX_EXP_IDENTITY};
 use crate::linear_algebra::matrices::{self, Into, MatrixStrides};
 use crate::linear_algebra::workgroup_sums::{Joined, THREADS, larger};
 use crate::movement::copy::{device_copy, read_numbers};
@@ -114,16 +115,13 @@ fn combine_into(cx: &Context, identity: f64, terms: &[(f64, &View)], out: &View)
         .iter()
         .flat_map(|&(factor, t)| [Operand::Tensor(t.clone()), Operand::Number(Number::Double(factor), dtype)])
         .collect();
-    kernel::run(cx, "matrix_exp_combination", &[out], &inputs, dtype, |_, v| {
-        let products = v.chunks_exact(2).map(|term| term[0] * term[1]);
-        vec![products.reduce(|sum, term| sum + term).unwrap_or_else(|| v[0].like(0.0))]
-    })?;
+    kernel::run(cx, &MATRIX_EXP_COMBINATION, &[out], &inputs, dtype)?;
     if identity == 0.0 {
         return Ok(());
     }
     let diagonal = matrices::diagonal(out);
     let inputs = [Operand::Tensor(diagonal.clone()), Operand::Number(Number::Double(identity), dtype)];
-    kernel::run(cx, "matrix_exp_identity", &[&diagonal], &inputs, dtype, |_, v| vec![v[0] + v[1]])
+    kernel::run(cx, &MATRIX_EXP_IDENTITY, &[&diagonal], &inputs, dtype)
 }
 
 fn combined(cx: &Context, identity: f64, terms: &[(f64, &View)]) -> Result<View> {

@@ -11,6 +11,7 @@ pub mod distance;
 pub mod divide_and_conquer;
 pub mod eigh;
 pub mod element;
+pub mod functions;
 pub mod held_panel;
 pub mod householder;
 pub mod jacobi;

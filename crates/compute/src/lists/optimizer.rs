@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::lists::multi_tensor;
 use crate::lists::multi_tensor::batch::Row;
+use crate::pointwise::division::DIV;
 use crate::pointwise::kernel::{Input, Operand};
 use crate::view::View;
 use dml_kernel::Value;
@@ -28,16 +29,16 @@ pub fn row<'t>(outs: &[&'t View], grad: &'t View, others: &[&'t View]) -> Row<'t
 pub fn unscale(cx: &Context, grads: &[&View], scale: Option<&View>) -> Result<()> {
     let Some(scale) = scale else { return Ok(()) };
     let rows: Vec<Row> = grads.iter().map(|&grad| Row::in_place(grad)).collect();
-    multi_tensor::run(cx, "div", &rows, &[Input::Tensor(scale.clone())], &|_, v| vec![v[0] / v[1]])
+    multi_tensor::run(cx, (&DIV).into(), &rows, &[Input::Tensor(scale.clone())])
 }
 
 /// The gradient with the weight decay, which is only called where there is one: 0 times an infinite parameter is NaN.
-pub fn decayed<'b>(grad: Value<'b>, weight_decay: Value<'b>, p: Value<'b>) -> Value<'b> {
+pub(super) fn decayed<'b>(grad: Value<'b>, weight_decay: Value<'b>, p: Value<'b>) -> Value<'b> {
     grad + weight_decay * p
 }
 
 /// The values from before in place of the results, if `found` is not 0: a parameter's, then (after the gradient) its state's.
-pub fn skip_where<'b>(found: Value<'b>, results: &mut [Value<'b>], before: &[Value<'b>]) {
+pub(super) fn skip_where<'b>(found: Value<'b>, results: &mut [Value<'b>], before: &[Value<'b>]) {
     let skip = found.ne(0);
     for (i, result) in results.iter_mut().enumerate() {
         *result = skip.select(before[if i == 0 { 0 } else { i + 1 }], *result);

@@ -2,7 +2,7 @@
 
 use crate::matmul::divisor::{Divisor, DivisorParams};
 use crate::matmul::operand::{Memory, UNIT, WIDE};
-use crate::pointwise::activation::{gelu_body, relu_body};
+use crate::pointwise::function::Function;
 use crate::primitives::kernel::InDType;
 use crate::scalar::Scalar as Number;
 use dml_engine::interface::Index;
@@ -26,35 +26,8 @@ pub struct Epilogue {
     pub bias: Option<DType>,
     /// The bias is contiguous along n too, and loaded in vectors. Only where the result is wide.
     pub bias_wide: bool,
-    /// What is taken of the rest.
-    pub activation: Option<Activation>,
-}
-
-/// A function of each result.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Activation {
-    /// `max(x, 0)`
-    Relu,
-    /// `x` times the normal distribution function of it.
-    Gelu,
-}
-
-impl Activation {
-    /// The name of the operator's own kernel.
-    pub fn name(self) -> &'static str {
-        match self {
-            Activation::Relu => "relu",
-            Activation::Gelu => "gelu",
-        }
-    }
-
-    /// The function.
-    pub fn of(self, x: Value<'_>) -> Value<'_> {
-        match self {
-            Activation::Relu => relu_body(x),
-            Activation::Gelu => gelu_body(x),
-        }
-    }
+    /// A function of each result, of one argument and without options.
+    pub activation: Option<&'static Function>,
 }
 
 /// Where results go.
@@ -88,8 +61,8 @@ pub struct Finish {
     pub alpha: Number,
     /// What is added.
     pub bias: Option<Bias>,
-    /// What is taken of that.
-    pub activation: Option<Activation>,
+    /// A function of each result, of one argument and without options.
+    pub activation: Option<&'static Function>,
 }
 
 impl Finish {
@@ -277,7 +250,7 @@ impl<'b> Writer<'b> {
                     }
                 };
                 let results: Vec<Value> = match self.epilogue.activation {
-                    Some(activation) => sums_and_bias.into_iter().map(|x| activation.of(x)).collect(),
+                    Some(activation) => sums_and_bias.into_iter().map(|x| activation.apply(x)).collect(),
                     None => sums_and_bias,
                 };
                 let column = match self.split {

@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::host;
+use crate::movement::functions::{COPY, COPY_NEG, FILL};
 use crate::pointwise::kernel::{self, Input};
 use crate::scalar::Scalar;
 use crate::view::{View, memory_format, overlap};
@@ -82,11 +83,11 @@ pub fn cast(cx: &Context, t: &View, dtype: DType) -> Result<View> {
 pub fn device_copy(cx: &Context, src: &View, dst: &View) -> Result<()> {
     if src.negative != dst.negative {
         let dtype = dst.dtype;
-        return kernel::run(cx, "copy_neg", &[dst], &[Input::Tensor(src.clone())], dtype, |_, v| vec![-v[0]]);
+        return kernel::run(cx, &COPY_NEG, &[dst], &[Input::Tensor(src.clone())], dtype);
     }
     let (src, dst) = as_bits(src, dst);
     let dtype = dst.dtype;
-    kernel::run(cx, "copy", &[&dst], &[Input::Tensor(src)], dtype, |_, v| vec![v[0]])
+    kernel::run(cx, &COPY, &[&dst], &[Input::Tensor(src)], dtype)
 }
 
 /// Source and target as a copy kernel sees them. Bits of one dtype move as they are: NaN payloads survive, and no float
@@ -103,5 +104,5 @@ pub fn as_bits(src: &View, dst: &View) -> (View, View) {
 /// Sets every element.
 pub fn fill_with(cx: &Context, out: &View, value: Scalar) -> Result<()> {
     let dtype = out.dtype;
-    kernel::run(cx, "fill", &[out], &[Input::Number(value, dtype)], dtype, |_, v| vec![v[0]])
+    kernel::run(cx, &FILL, &[out], &[Input::Number(value, dtype)], dtype)
 }

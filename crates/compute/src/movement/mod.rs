@@ -2,5 +2,6 @@
 
 pub mod concatenation;
 pub mod copy;
+pub mod functions;
 pub mod pixel_shuffle;
 pub mod rearrange;

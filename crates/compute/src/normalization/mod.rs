@@ -7,6 +7,7 @@
 
 pub mod channels;
 pub mod exponentials;
+pub mod functions;
 pub mod group;
 pub mod layer;
 pub mod renorm;

@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::dtype::accumulator;
 use crate::error::Result;
+use crate::normalization::functions::UPDATE_STATISTICS;
 use crate::pointwise::kernel::{self, Input};
 use crate::reduction::axes::Axes;
 use crate::reduction::fold::Reduction;
@@ -35,7 +36,5 @@ pub fn update(cx: &Context, running: [&View; 2], batch: [&View; 2], momentum: f6
     let mut inputs: SmallVec<[Input; 7]> = running.iter().chain(&batch).map(|&t| Input::Tensor(t.clone())).collect();
     let numbers = [1.0 - momentum, momentum, correction];
     inputs.extend(numbers.map(|x| Input::Number(Number::Double(x), dtype)));
-    kernel::run(cx, "update_statistics", &running, &inputs, dtype, |_, v| {
-        vec![v[0] * v[4] + v[2] * v[5], v[1] * v[4] + v[3] * v[6] * v[5]]
-    })
+    kernel::run(cx, &UPDATE_STATISTICS, &running, &inputs, dtype)
 }

@@ -4,7 +4,6 @@ use crate::context::Context;
 use crate::dtype::accumulator;
 use crate::error::Result;
 use crate::normalization::terms::{minus, pick, presence, times};
-use crate::pointwise::kernel::Options;
 use crate::reduction::axes::Axes;
 use crate::reduction::fold::{Fold, Reduction, Scope, Values};
 use crate::reduction::reduce;
@@ -26,7 +25,7 @@ pub struct Products<'t> {
 struct Fields {
     scalar: ScalarType,
     /// Which terms there are.
-    presence: Options,
+    presence: [bool; 8],
 }
 
 impl Fold for Fields {

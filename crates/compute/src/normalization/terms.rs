@@ -3,7 +3,8 @@
 use crate::context::Context;
 use crate::dtype::accumulator;
 use crate::error::Result;
-use crate::pointwise::kernel::{self, Operand, Operands, Options, Variant};
+use crate::normalization::functions::{NORMALIZE, NORMALIZE_BACKWARD};
+use crate::pointwise::kernel::{self, Operand, Operands};
 use crate::scalar::Scalar as Number;
 use crate::view::View;
 use dml_kernel::Value;
@@ -23,19 +24,7 @@ impl Terms {
     pub fn normalize(&self, cx: &Context, x: &View, out: &View) -> Result<()> {
         let terms = [Some(x), self.mean.as_ref(), self.scale.as_ref(), self.weight.as_ref(), self.bias.as_ref()];
         let (present, inputs) = (presence(&terms), inputs(&terms));
-        kernel::run_variant(
-            cx,
-            "normalize",
-            Variant::Options(present),
-            &[out],
-            &inputs,
-            accumulator(x.dtype),
-            &|_, v| {
-                let term = |i| pick(v, &present, i);
-                let centred = minus(v[0], term(1));
-                vec![plus(times(times(centred, term(2)), term(3)), term(4))]
-            },
-        )
+        kernel::run_operands(cx, NORMALIZE.with(present), &[out], &inputs, accumulator(x.dtype))
     }
 
     /// The input's gradient: `(g * weight - (total + y * product) / n) * scale` with `y = (x - mean) * scale`.
@@ -46,21 +35,9 @@ impl Terms {
         let (present, mut inputs) = (presence(&terms), inputs(&terms));
         let dtype = accumulator(x.dtype);
         inputs.push(Operand::Number(Number::Double(1.0 / sums.count as f64)));
-        let outside = sums.weighted_after;
-        let mut options = present;
-        options[terms.len()] = outside;
-        kernel::run_variant(cx, "normalize_backward", Variant::Options(options), &[out], &inputs, dtype, &|_, v| {
-            let term = |i| pick(v, &present, i);
-            let share = v[v.len() - 1];
-            let (inner, outer) = if outside { (None, term(4)) } else { (term(4), None) };
-            let normal = times(minus(v[1], term(2)), term(3));
-            let mut mean = term(5);
-            if let Some(product) = term(6) {
-                mean = Some(plus(normal * product, mean));
-            }
-            let centred = minus(times(v[0], inner), mean.map(|m| m * share));
-            vec![times(times(centred, term(3)), outer)]
-        })
+        let mut flags = present;
+        flags[terms.len()] = sums.weighted_after;
+        kernel::run_operands(cx, NORMALIZE_BACKWARD.with(flags), &[out], &inputs, dtype)
     }
 }
 
@@ -77,7 +54,7 @@ pub struct Sums {
 }
 
 /// Which of the terms there are.
-pub fn presence(terms: &[Option<&View>]) -> Options {
+pub fn presence(terms: &[Option<&View>]) -> [bool; 8] {
     std::array::from_fn(|i| terms.get(i).is_some_and(Option::is_some))
 }
 
@@ -87,7 +64,7 @@ fn inputs<'t>(terms: &[Option<&'t View>]) -> Operands<'t> {
 }
 
 /// Term `i`, given the values of those that there are and their [`presence`].
-pub fn pick<'b>(values: &[Value<'b>], presence: &Options, i: usize) -> Option<Value<'b>> {
+pub fn pick<'b>(values: &[Value<'b>], presence: &[bool; 8], i: usize) -> Option<Value<'b>> {
     let before = presence[..i].iter().filter(|&&present| present).count();
     presence[i].then(|| values[before])
 }
@@ -97,7 +74,8 @@ pub fn minus<'b>(x: Value<'b>, y: Option<Value<'b>>) -> Value<'b> {
     y.map_or(x, |y| x - y)
 }
 
-fn plus<'b>(x: Value<'b>, y: Option<Value<'b>>) -> Value<'b> {
+/// `x + y`, or `x` if there is no `y`.
+pub fn plus<'b>(x: Value<'b>, y: Option<Value<'b>>) -> Value<'b> {
     y.map_or(x, |y| x + y)
 }
 

@@ -1,5 +1,6 @@
 //! Addition, subtraction and multiplication of tensors.
 
+use crate::functions;
 use dml_kernel::{Value, math};
 
 /// A sum; of bools, their disjunction.
@@ -30,4 +31,33 @@ pub fn multiply_add<'b>(x: Value<'b>, y: Value<'b>, c: Value<'b>) -> Value<'b> {
     let sum = (product.is_inf() & !x.is_inf() & !y.is_inf()).select(4.0 * bounded, plain);
     // A product that vanishes still has a sign.
     (product.is_zero() & c.is_zero() & !x.is_zero() & !y.is_zero()).select(product, sum)
+}
+
+functions! {
+    /// `x + y`; of bools, their disjunction.
+    ADD = "add"(x, y) => sum(x, y);
+    /// `x + alpha * y`
+    ADD_ALPHA = "add_alpha"(x, y, alpha) => multiply_add(y, alpha, x);
+    /// `x + alpha * y` of a list of tensors and one tensor of one element.
+    FOREACH_ADD_TENSOR = "foreach_add_tensor"(x, y, alpha) => multiply_add(y, alpha, x);
+    /// `x - y`
+    SUB = "sub"(x, y) => x - y;
+    /// `x - alpha * y`
+    SUB_ALPHA = "sub_alpha"(x, y, alpha) => multiply_add(y, -alpha, x);
+    /// `y - alpha * x`, of `y` and `x`.
+    RSUB = "rsub"(y, x, alpha) => multiply_add(x, -alpha, y);
+    /// `x * y`; of bools, their conjunction.
+    MUL = "mul"(x, y) => product(x, y);
+    /// `x * y` of floats; the result of a matrix product times a number.
+    SCALE = "scale"(x, factor) => x * factor;
+    /// `(x + bias) * factor`
+    ADD_SCALE = "add_scale"(x, bias, factor) => (x + bias) * factor;
+    /// `beta * t + alpha * x * y`
+    ADDR = "addr"(t, x, y, beta, alpha) => {
+        sum(product(beta, t), exact_product(exact_product(alpha, x), y))
+    };
+    /// [`ADDR`] where beta is 0.
+    ADDR_0 = "addr_0"(x, y, _beta, alpha) => exact_product(exact_product(alpha, x), y);
+    /// The element itself.
+    IDENTITY = "identity"(x) => x;
 }

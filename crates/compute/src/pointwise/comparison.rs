@@ -2,17 +2,49 @@
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::pointwise::kernel::{Operand, Variant, run_variant};
+use crate::functions;
+use crate::pointwise::kernel::{Operand, run_operands};
 use crate::view::View;
-use dml_kernel::Value;
-use dml_kernel::math::comparison as math;
+use dml_kernel::ScalarType::Bool;
+use dml_kernel::math::comparison::{equal as same, less, less_equal, maximum, minimum};
 
-/// The family of `eq`, and its body.
-pub const EQUAL: (&str, for<'b> fn(Value<'b>, Value<'b>) -> Value<'b>) = ("eq", math::equal);
+functions! {
+    /// `x == y`
+    EQ = "eq"(x, y) => same(x, y);
+    /// `x != y`
+    NE = "ne"(x, y) => !same(x, y);
+    /// `x < y`
+    LT = "lt"(x, y) => less(x, y);
+    /// `x <= y`
+    LE = "le"(x, y) => less_equal(x, y);
+    /// `x > y`
+    GT = "gt"(x, y) => less(y, x);
+    /// `x >= y`
+    GE = "ge"(x, y) => less_equal(y, x);
+    /// Whether both are not 0.
+    LOGICAL_AND = "logical_and"(x, y) => x.cast(Bool) & y.cast(Bool);
+    /// Whether one is not 0.
+    LOGICAL_OR = "logical_or"(x, y) => x.cast(Bool) | y.cast(Bool);
+    /// Whether one of the two alone is not 0.
+    LOGICAL_XOR = "logical_xor"(x, y) => x.cast(Bool) ^ y.cast(Bool);
+    /// `x & y`
+    BITWISE_AND = "bitwise_and"(x, y).integers() => x & y;
+    /// `x | y`
+    BITWISE_OR = "bitwise_or"(x, y).integers() => x | y;
+    /// `x ^ y`
+    BITWISE_XOR = "bitwise_xor"(x, y).integers() => x ^ y;
+    /// The larger one; NaN if one is.
+    MAXIMUM = "maximum"(x, y) => maximum(x, y);
+    /// The smaller one; NaN if one is.
+    MINIMUM = "minimum"(x, y) => minimum(x, y);
+    /// The larger one; NaN if both are.
+    FMAX = "fmax"(x, y) => x.is_nan().select(y, y.is_nan().select(x, maximum(x, y)));
+    /// The smaller one; NaN if both are.
+    FMIN = "fmin"(x, y) => x.is_nan().select(y, y.is_nan().select(x, minimum(x, y)));
+}
 
 /// Writes where the elements of two tensors of one shape and dtype are equal, as `eq` does.
 pub fn equal(cx: &Context, a: &View, b: &View, flags: &View) -> Result<()> {
-    let (family, body) = EQUAL;
     let operands = [Operand::Tensor(a), Operand::Tensor(b)];
-    run_variant(cx, family, Variant::One, &[flags], &operands, a.dtype, &|_, v| vec![body(v[0], v[1])])
+    run_operands(cx, (&EQ).into(), &[flags], &operands, a.dtype)
 }

@@ -1,36 +1,73 @@
 //! Division that rounds, and remainders.
 
 use crate::fault::Refusal;
+use crate::functions;
 use crate::pointwise::binary::copysign;
-use crate::pointwise::kernel::{Domain, Guard};
+use crate::pointwise::function::{Domain, Function, Guard, Options, Variant};
 use dml_kernel::{DType, Value, convert, math};
-
-/// What is computed of a dividend and a divisor.
-#[derive(Copy, Clone)]
-pub enum Body {
-    /// A quotient that is an integer; its steps are rounded.
-    Quotient(for<'b> fn(Value<'b>, Value<'b>, Precision) -> Value<'b>),
-    /// A remainder, which is exact.
-    Remainder(math::Binary),
-}
 
 /// The 16-bit float dtype to which something is rounded, if any.
 #[derive(Copy, Clone)]
-pub struct Precision(pub Option<DType>);
+struct Precision(Option<DType>);
 
 impl Precision {
-    pub fn round(self, x: Value<'_>) -> Value<'_> {
-        self.0.map_or(x, |dtype| convert(x, dtype))
+    /// Of operands that meet in a dtype of 16 bits, where `holds`.
+    fn of(options: &Options, holds: bool) -> Self {
+        let half = matches!(options.dtype, DType::F16 | DType::BF16) && holds;
+        Precision(half.then_some(options.dtype))
     }
 
-    /// This one where `holds`, else none.
-    pub fn only(self, holds: bool) -> Precision {
-        Precision(self.0.filter(|_| holds))
+    fn round(self, x: Value<'_>) -> Value<'_> {
+        self.0.map_or(x, |dtype| convert(x, dtype))
     }
 }
 
+/// The options of a division of operands that meet in a dtype: what of it is rounded to that dtype
+/// if it is of 16 bits. As on the CPU, numbers are rounded before, and every step of a quotient is,
+/// unless one number divides all: that is taken as it was given, and only the result is rounded.
+pub struct Rounding {
+    /// The steps of a quotient.
+    pub steps: bool,
+    /// The dividend.
+    pub dividend: bool,
+    /// The divisor of a remainder.
+    pub divisor: bool,
+}
+
+impl Rounding {
+    /// A division with these options.
+    pub fn of(self, function: &'static Function, common: DType) -> Variant {
+        function.with([self.steps, self.dividend, self.divisor]).of(common)
+    }
+}
+
+fn steps(options: &Options) -> Precision {
+    Precision::of(options, options.flags[0])
+}
+
+fn dividend<'b>(x: Value<'b>, options: &Options) -> Value<'b> {
+    Precision::of(options, options.flags[1]).round(x)
+}
+
+fn divisor<'b>(y: Value<'b>, options: &Options) -> Value<'b> {
+    Precision::of(options, options.flags[2]).round(y)
+}
+
+functions! {
+    /// `x / y` of floats.
+    DIV = "div"(x, y) => x / y;
+    /// `trunc(x / y)`; integers by zero are refused.
+    DIV_TRUNC = "div_trunc"(x, y | o).guarded(DIVISOR) => quotient(dividend(x, o), y, steps(o));
+    /// `floor(x / y)`; integers by zero are refused.
+    DIV_FLOOR = "div_floor"(x, y | o).guarded(DIVISOR) => floor_quotient(dividend(x, o), y, steps(o));
+    /// The remainder with the sign of the divisor, as Python's `%`.
+    REMAINDER = "remainder"(x, y | o).guarded(DIVISOR) => modulo(dividend(x, o), divisor(y, o));
+    /// The remainder with the sign of the dividend, as C's `%`.
+    FMOD = "fmod"(x, y | o).guarded(DIVISOR) => rest(dividend(x, o), divisor(y, o));
+}
+
 /// The second operand, which the CPU does not divide integers by where it is zero.
-pub const DIVISOR: &[Guard] =
+const DIVISOR: &[Guard] =
     &[Guard { operand: 1, domain: Domain::Divisor, refusal: Refusal::Value("ZeroDivisionError") }];
 
 /// An integer divisor that no driver divides by wrongly: 1 in place of 0, and of -1, whose quotient is a negation.
@@ -41,7 +78,7 @@ fn safe<'b>(divisor: Value<'b>) -> Value<'b> {
 }
 
 /// `trunc(a / b)`; integers by zero yield 0.
-pub fn quotient<'b>(a: Value<'b>, b: Value<'b>, steps: Precision) -> Value<'b> {
+fn quotient<'b>(a: Value<'b>, b: Value<'b>, steps: Precision) -> Value<'b> {
     match a.scalar() {
         s if s.is_float() => steps.round(a / b).trunc(),
         s => {
@@ -53,7 +90,7 @@ pub fn quotient<'b>(a: Value<'b>, b: Value<'b>, steps: Precision) -> Value<'b> {
 }
 
 /// `a - b * trunc(a / b)`, exact. Not by a remainder instruction: Vulkan leaves it undefined for negative numbers.
-pub fn rest<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
+fn rest<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
     match a.scalar() {
         s if s.is_float() => math::fmod(a, b),
         _ => b.eq(0).select(a.like(0.0), a - b * quotient(a, b, Precision(None))),
@@ -70,14 +107,14 @@ fn crosses<'b>(rest: Value<'b>, b: Value<'b>) -> Value<'b> {
 }
 
 /// The remainder with the divisor's sign.
-pub fn modulo<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
+fn modulo<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
     let rest = rest(a, b);
     let other = if a.scalar().is_float() { math::special::sum(rest, b) } else { rest + b };
     crosses(rest, b).select(other, rest)
 }
 
 /// The quotient rounded down. For floats by Python's algorithm, which CPU follows: `a - mod` is a multiple of `b`.
-pub fn floor_quotient<'b>(a: Value<'b>, b: Value<'b>, steps: Precision) -> Value<'b> {
+fn floor_quotient<'b>(a: Value<'b>, b: Value<'b>, steps: Precision) -> Value<'b> {
     match a.scalar() {
         s if s.is_float() => {
             let modulus = math::fmod(a, b);

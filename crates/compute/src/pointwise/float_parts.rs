@@ -1,10 +1,35 @@
 //! Operators on the representation of floats: the neighbouring number, significand and exponent.
 
+use crate::functions;
 use crate::pointwise::binary::copysign;
+use crate::pointwise::function::Function;
 use dml_kernel::{DType, ScalarType, Value};
 
-/// Numbers of one sign are in the order of their bits.
-pub fn next<'b>(from: Value<'b>, to: Value<'b>, dtype: DType) -> Value<'b> {
+functions! {
+    /// The number next to `x` in the direction of `y`.
+    NEXTAFTER = "nextafter"(x, y) => next(x, y, DType::F32);
+    /// [`NEXTAFTER`] among the numbers of float16.
+    NEXTAFTER_F16 = "nextafter_f16"(x, y) => next(x, y, DType::F16);
+    /// [`NEXTAFTER`] among the numbers of bfloat16.
+    NEXTAFTER_BF16 = "nextafter_bf16"(x, y) => next(x, y, DType::BF16);
+    /// Mantissa and exponent: `x = mantissa * 2^exponent`, the mantissa's magnitude 1/2 to 1.
+    FREXP = "frexp"(x) => parts(x);
+    /// `x * 2^exponent`, rounded once.
+    LDEXP = "ldexp"(x, exponent) => scaled(x, exponent);
+}
+
+/// [`NEXTAFTER`] among the numbers of a dtype.
+pub fn next_after(dtype: DType) -> &'static Function {
+    match dtype {
+        DType::F16 => &NEXTAFTER_F16,
+        DType::BF16 => &NEXTAFTER_BF16,
+        _ => &NEXTAFTER,
+    }
+}
+
+/// The number next to `from` in the direction of `to`, among those of the dtype. Numbers of one
+/// sign are in the order of their bits.
+fn next<'b>(from: Value<'b>, to: Value<'b>, dtype: DType) -> Value<'b> {
     let b = from.builder();
     let signed = if from.scalar() == ScalarType::F64 { ScalarType::I64 } else { ScalarType::I32 };
     let magnitude_bits = (1u64 << (8 * signed.bytes() - 1)) - 1;
@@ -47,7 +72,7 @@ pub fn next<'b>(from: Value<'b>, to: Value<'b>, dtype: DType) -> Value<'b> {
 }
 
 /// The mantissa, and the exponent as i32. Zero, infinities and NaN are their own mantissa, with exponent 0.
-pub fn parts(x: Value<'_>) -> Vec<Value<'_>> {
+fn parts(x: Value<'_>) -> Vec<Value<'_>> {
     let b = x.builder();
     let bits_type = x.scalar().unsigned();
     let (digits, bias) = if x.scalar() == ScalarType::F64 { (52, 1023) } else { (23, 127) };
@@ -69,7 +94,7 @@ pub fn parts(x: Value<'_>) -> Vec<Value<'_>> {
 }
 
 /// `x * 2^k` for a whole number k, subnormal operands and results too.
-pub fn scaled<'b>(x: Value<'b>, k: Value<'b>) -> Value<'b> {
+fn scaled<'b>(x: Value<'b>, k: Value<'b>) -> Value<'b> {
     let b = x.builder();
     let bits_type = x.scalar().unsigned();
     let (digits, bias) = if x.scalar() == ScalarType::F64 { (52, 1023) } else { (23, 127) };

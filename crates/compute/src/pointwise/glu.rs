@@ -1,9 +1,10 @@
 //! The gated linear unit `a * sigmoid(b)` of the two halves of a tensor (Y. Dauphin et al., "Language modeling with
 //! gated convolutional networks", ICML 2017), its gradient, and the derivatives of both along a direction.
 
+use crate::functions;
 use crate::pointwise::kernel::Input;
 use crate::view::View;
-use dml_kernel::Value;
+use dml_kernel::{Value, math};
 use smallvec::SmallVec;
 
 /// The two halves of a tensor.
@@ -17,6 +18,28 @@ pub fn inputs(tensors: &[&View]) -> SmallVec<[Input; 6]> {
 }
 
 /// The slope of the sigmoid at a place where it is `s`.
-pub fn slope(s: Value<'_>) -> Value<'_> {
+fn slope(s: Value<'_>) -> Value<'_> {
     s * (1.0 - s)
+}
+
+functions! {
+    /// `a * sigmoid(b)`
+    GLU = "glu"(a, b) => a * math::sigmoid(b);
+    /// The gradients of `a` and `b`.
+    GLU_BACKWARD = "glu_backward"(grad, a, b) => {
+        let s = math::sigmoid(b);
+        [grad * s, grad * a * slope(s)]
+    };
+    /// How the result `y` changes along `da` and `db`.
+    GLU_JVP = "glu_jvp"(y, b, da, db) => {
+        let s = math::sigmoid(b);
+        da * s + y * (1.0 - s) * db
+    };
+    /// How the gradients of `a` and `b` change along `dg`, `da` and `db`.
+    GLU_BACKWARD_JVP = "glu_backward_jvp"(g, dg, a, b, da, db) => {
+        let s = math::sigmoid(b);
+        let ds = slope(s);
+        let change = dg * a + g * da + g * a * (1.0 - 2.0 * s) * db;
+        [dg * s + g * ds * db, change * ds]
+    };
 }

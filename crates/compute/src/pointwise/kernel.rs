@@ -2,12 +2,13 @@
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::fault::{Fault, Refusal, Reporter};
+use crate::fault::{Fault, Reporter};
+use crate::pointwise::function::{Domain, Guard, Variant};
 use crate::primitives::kernel::number_word;
 use crate::scalar::Scalar as Number;
 use crate::view::layout::{self, Layout, LayoutSpec, Walked};
 use crate::view::{Dims, View};
-use dml_engine::{Family, Parameter, Pointwise, PointwiseInput, PointwiseParameters};
+use dml_engine::{Parameter, Pointwise, PointwiseInput, PointwiseParameters};
 use dml_kernel::dense::{self, GROUP, linear_id};
 use dml_kernel::{Builder, DType, Element, Kernel, ScalarType, Value};
 use smallvec::SmallVec;
@@ -53,12 +54,6 @@ pub fn tensors<'o, 't>(operands: &'o [Operand<'t>]) -> impl Iterator<Item = &'t 
     })
 }
 
-/// What a pointwise kernel computes of one element of each input.
-pub type Body<'f> = &'f dyn for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>;
-
-/// [`Body`] with several results.
-pub type Bodies<'f> = &'f dyn for<'b> Fn(&'b Builder, &[Value<'b>]) -> Vec<Value<'b>>;
-
 /// How the elements are walked.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Walk {
@@ -71,8 +66,7 @@ enum Walk {
 /// Everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
-    /// The operator, or the group of operators, that the body belongs to.
-    family: Family,
+    /// What is computed.
     variant: Variant,
     /// The dtype that inputs are converted to.
     common: DType,
@@ -139,91 +133,14 @@ fn lanes(tensors: &[&View], constants: u32, heavy: bool) -> u32 {
     if tensors.iter().enumerate().all(aligned) { lanes as u32 } else { 1 }
 }
 
-/// What tells apart the bodies of one family beside their dtypes, and how a body is run.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Variant {
-    /// There is one body.
-    One,
-    /// There is one, of hundreds of instructions: an invocation computes one element instead of several, so that it is compiled
-    /// once.
-    Heavy,
-    /// Operands that must have certain values, see [`guarded_operator`](super::operator::guarded_operator); the flag tells apart
-    /// two bodies of a family.
-    Guarded(&'static [Guard], bool),
-    /// A body for each choice of options.
-    Options(Options),
-    /// A body for each dtype that the operands do not show, and for each choice of one option.
-    Of(DType, bool),
+/// Enqueues the kernel that computes `outs` from `inputs`, which broadcast to the outputs' common
+/// shape. The function gets their values in the compute type of `common`, wrapped to its width.
+pub fn run(cx: &Context, function: impl Into<Variant>, outs: &[&View], inputs: &[Input], common: DType) -> Result<()> {
+    run_operands(cx, function.into(), outs, &operands(inputs), common)
 }
 
-/// Choices that change a body.
-pub type Options = [bool; 8];
-
-/// Which values of an operand are refused.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Guard {
-    /// The operand, among all of the body.
-    pub operand: usize,
-    /// The values that it may have.
-    pub domain: Domain,
-    /// What is said of others.
-    pub refusal: Refusal,
-}
-
-/// The values that an operand may have.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Domain {
-    /// Of integers all but 0, of floats all.
-    Divisor,
-    /// 0 to 1, not NaN.
-    Probability,
-    /// 0 or more, not NaN.
-    Deviation,
-}
-
-impl Domain {
-    /// Whether a value is none of these.
-    pub fn lacks(self, x: Value<'_>) -> Value<'_> {
-        match self {
-            Domain::Divisor => x.eq(0),
-            Domain::Probability => !x.le(1) | x.is_below_zero(),
-            Domain::Deviation => !x.ge(0) | x.is_below_zero(),
-        }
-    }
-}
-
-impl Variant {
-    /// A body for each choice of at most eight options.
-    pub fn options<const N: usize>(chosen: [bool; N]) -> Variant {
-        let mut options = Options::default();
-        options[..N].copy_from_slice(&chosen);
-        Variant::Options(options)
-    }
-}
-
-/// Enqueues the kernel that computes `outs` from `inputs`, which broadcast to the outputs' common shape.
-/// Values reach `body` in `common`'s compute type and wrapped to its width.
-pub fn run(
-    cx: &Context,
-    family: &'static str,
-    outs: &[&View],
-    inputs: &[Input],
-    common: DType,
-    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Vec<Value<'b>>,
-) -> Result<()> {
-    run_variant(cx, family, Variant::One, outs, &operands(inputs), common, &body)
-}
-
-/// [`run`] of a family that has several bodies, and without a type of its own for every body: the machine code exists once.
-pub fn run_variant(
-    cx: &Context,
-    family: &'static str,
-    variant: Variant,
-    outs: &[&View],
-    inputs: &[Operand],
-    common: DType,
-    body: Bodies<'_>,
-) -> Result<()> {
+/// [`run`] of operands that are only looked at.
+pub fn run_operands(cx: &Context, variant: Variant, outs: &[&View], inputs: &[Operand], common: DType) -> Result<()> {
     let numel = outs[0].numel();
     if numel == 0 || cx.infers() {
         return Ok(());
@@ -235,9 +152,8 @@ pub fn run_variant(
     let compute = common.compute();
     // Doubles in software are long, too.
     let in_software = || compute == ScalarType::F64 && !cx.device.info().capabilities.f64;
-    let Plan { walk, index, constants, layout } = Plan::new(&all, numel, variant == Variant::Heavy || in_software());
-    let mut spec =
-        Spec { family: Family(family), variant, common, outs: SmallVec::new(), inputs: SmallVec::new(), walk, index };
+    let Plan { walk, index, constants, layout } = Plan::new(&all, numel, variant.function.heavy || in_software());
+    let mut spec = Spec { variant, common, outs: SmallVec::new(), inputs: SmallVec::new(), walk, index };
     for t in outs {
         spec.outs.push(t.dtype);
     }
@@ -252,7 +168,7 @@ pub fn run_variant(
             Operand::Number(_) => PointwiseInput::Number(compute),
         });
     }
-    let kernel = cx.device.pointwise_kernel(&spec, || (spec.build(body), spec.describe(body)))?;
+    let kernel = cx.device.pointwise_kernel(&spec, || (spec.build(), spec.describe()))?;
     let lanes = if let Walk::Dense { lanes } = walk { lanes } else { 1 };
     let groups = dense::groups((numel as u64).div_ceil(u64::from(lanes)));
     cx.enqueue_with(kernel, groups, |block| {
@@ -282,9 +198,9 @@ pub fn run_variant(
 impl Spec {
     /// What of the operands' values is reported.
     fn guards(&self) -> impl Iterator<Item = Guard> + use<> {
-        let (all, integers) =
-            (if let Variant::Guarded(all, _) = self.variant { all } else { &[] }, self.common.is_integer());
-        all.iter().copied().filter(move |guard| integers || guard.domain != Domain::Divisor)
+        let integers = self.common.is_integer();
+        let all = self.variant.guards().iter().copied();
+        all.filter(move |guard| integers || guard.domain != Domain::Divisor)
     }
 
     /// Its input tensors: their dtypes, and whether each is one element for all.
@@ -295,8 +211,8 @@ impl Spec {
         })
     }
 
-    fn build(&self, body: Bodies<'_>) -> Kernel {
-        let b = Builder::new(self.family.0, [GROUP, 1, 1]);
+    fn build(&self) -> Kernel {
+        let b = Builder::new(self.variant.function.name, [GROUP, 1, 1]);
         let p = PointwiseParameters::declare(&b, self.outs.iter().copied(), self.inputs.iter().copied(), self.index);
         let guards: Vec<(Guard, Reporter)> =
             self.guards().map(|guard| (guard, Fault::declare(&b, "fault", &()))).collect();
@@ -312,7 +228,7 @@ impl Spec {
             for (guard, fault) in &guards {
                 b.if_(guard.domain.lacks(values[guard.operand]), || fault.report_value());
             }
-            body(&b, &values)
+            self.variant.results(&values, self.outs.len())
         };
         match self.walk {
             Walk::Dense { lanes } => {
@@ -338,7 +254,7 @@ impl Spec {
     }
 
     /// What the queue must know of the kernel to fuse it with others: of a dense walk in 32 bits that reports nothing.
-    fn describe(&self, body: Bodies<'_>) -> Option<Pointwise> {
+    fn describe(&self) -> Option<Pointwise> {
         if !matches!(self.walk, Walk::Dense { .. }) || self.index != ScalarType::U32 || self.guards().next().is_some() {
             return None;
         }
@@ -350,7 +266,7 @@ impl Spec {
                 PointwiseInput::Tensor { dtype, .. } => dtype.compute(),
             })
             .collect();
-        let element = Element::record(&types, |b, values| {
+        let element = Element::record(&types, |_, values| {
             let common_values: Vec<Value> = self
                 .inputs
                 .iter()
@@ -360,7 +276,7 @@ impl Spec {
                     _ => x,
                 })
                 .collect();
-            body(b, &common_values)
+            self.variant.results(&common_values, self.outs.len())
         })?;
         Some(Pointwise { element, outs: self.outs.clone(), inputs: self.inputs.clone() })
     }

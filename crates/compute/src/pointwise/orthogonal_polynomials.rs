@@ -6,19 +6,24 @@
 //! degree: of a degree of 2^53, just above 1, no recurrence would end. Laguerre's and Legendre's of a degree above 2^20 are NaN,
 //! as Hermite's are above the CPU's limits: the CPU takes minutes for one, and a GPU's driver ends a program that does.
 
+use crate::functions;
 use crate::pointwise::special::acosh;
+use crate::primitives::loops::SOFTWARE_TURNS;
 use dml_kernel::math::special::fused;
 use dml_kernel::{ScalarType, Value, math};
 
 /// A polynomial of a cut degree; 0 where that is negative or, as C converts to an integer, does not fit.
-pub fn valid<'b>(v: &[Value<'b>], body: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) -> Value<'b> {
-    let (x, n) = (v[0], v[1].trunc());
+fn valid<'b>(x: Value<'b>, n: Value<'b>, body: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) -> Value<'b> {
+    let n = n.trunc();
     let valid = n.ge(0) & n.lt(2f64.powi(63));
     valid.select(body(x, valid.select(n, 0)), 0)
 }
 
 /// The most steps of a recurrence.
-pub const MAX_STEPS: f64 = (1 << 20) as f64;
+const MAX_STEPS: f64 = (1 << 20) as f64;
+
+/// Steps that are a turn of a recurrence's loop on a software adapter.
+const SOFTWARE_STEPS: u32 = (MAX_STEPS as u64 / SOFTWARE_TURNS + 1) as u32;
 
 /// NaN where a recurrence of degree n takes too many steps.
 fn bounded<'b>(n: Value<'b>, value: Value<'b>) -> Value<'b> {
@@ -64,7 +69,7 @@ fn alternating<'b>(n: Value<'b>, value: Value<'b>) -> Value<'b> {
 
 /// Chebyshev's polynomials of the four kinds.
 #[derive(Copy, Clone)]
-pub enum Kind {
+enum Kind {
     T,
     U,
     V,
@@ -87,7 +92,7 @@ fn hyperbolic<'b>(x: Value<'b>, n: Value<'b>, kind: Kind) -> Value<'b> {
 }
 
 /// Above the degree `most` (CPU's) by the trigonometric form.
-pub fn chebyshev<'b>(x: Value<'b>, n: Value<'b>, kind: Kind, most: f64) -> Value<'b> {
+fn chebyshev<'b>(x: Value<'b>, n: Value<'b>, kind: Kind, most: f64) -> Value<'b> {
     let b = x.builder();
     let inside = x.abs().lt(1.0) & n.gt(most);
     let edge = x.abs().eq(1.0);
@@ -138,25 +143,84 @@ pub fn chebyshev<'b>(x: Value<'b>, n: Value<'b>, kind: Kind, most: f64) -> Value
 }
 
 /// Hermite's polynomials, the physicists' for a `factor` of 2 and the probabilists' for 1, of the argument times that.
-pub fn hermite<'b>(x: Value<'b>, n: Value<'b>, factor: f64) -> Value<'b> {
+fn hermite<'b>(x: Value<'b>, n: Value<'b>, factor: f64) -> Value<'b> {
     // CPU's limits of the degree: NaN above.
     let limit = if x.scalar() == ScalarType::F64 { 512.0 } else { 128.0 };
     let value = recurrence(n.min(limit), x, 1, |k, before, now| fused(x, now, -(k * factor * before)));
     n.gt(limit).select(x.like(f64::NAN), value)
 }
 
-pub fn laguerre<'b>(x: Value<'b>, n: Value<'b>, steps: u32) -> Value<'b> {
+fn laguerre<'b>(x: Value<'b>, n: Value<'b>, steps: u32) -> Value<'b> {
     let first = 1.0 - x;
     let degree = x.eq(0).select(n.like(0.0), n);
     let value = recurrence(degree, first, steps, |k, before, now| fused(k + k + first, now, -(k * before)) / (k + 1.0));
     bounded(degree, value)
 }
 
-pub fn legendre<'b>(x: Value<'b>, n: Value<'b>, steps: u32) -> Value<'b> {
+fn legendre<'b>(x: Value<'b>, n: Value<'b>, steps: u32) -> Value<'b> {
     let edge = x.abs().eq(1.0);
     let degree = edge.select(n.like(0.0), n);
     let value = recurrence(degree, x, steps, |k, before, now| fused((k + k + 1.0) * x, now, -(k * before)) / (k + 1.0));
     let value = bounded(degree, value);
     let one = x.like(1.0);
     edge.select(x.gt(0).select(one, alternating(n, one)), value)
+}
+
+functions! {
+    /// Chebyshev's polynomial of the first kind, of degree `n`.
+    CHEBYSHEV_POLYNOMIAL_T = "chebyshev_polynomial_t"(x, n).heavy() => {
+        valid(x, n, |x, n| chebyshev(x, n, Kind::T, 6.0))
+    };
+    /// Chebyshev's polynomial of the second kind, of degree `n`.
+    CHEBYSHEV_POLYNOMIAL_U = "chebyshev_polynomial_u"(x, n).heavy() => {
+        valid(x, n, |x, n| chebyshev(x, n, Kind::U, 8.0))
+    };
+    /// Chebyshev's polynomial of the third kind, of degree `n`.
+    CHEBYSHEV_POLYNOMIAL_V = "chebyshev_polynomial_v"(x, n).heavy() => {
+        valid(x, n, |x, n| chebyshev(x, n, Kind::V, 8.0))
+    };
+    /// Chebyshev's polynomial of the fourth kind, of degree `n`.
+    CHEBYSHEV_POLYNOMIAL_W = "chebyshev_polynomial_w"(x, n).heavy() => {
+        valid(x, n, |x, n| chebyshev(x, n, Kind::W, 8.0))
+    };
+    /// Chebyshev's polynomial of the first kind, of `2x - 1`, of degree `n`.
+    SHIFTED_CHEBYSHEV_POLYNOMIAL_T = "shifted_chebyshev_polynomial_t"(x, n).heavy() => {
+        valid(x, n, |x, n| chebyshev(x + x - 1.0, n, Kind::T, 6.0))
+    };
+    /// Chebyshev's polynomial of the second kind, of `2x - 1`, of degree `n`.
+    SHIFTED_CHEBYSHEV_POLYNOMIAL_U = "shifted_chebyshev_polynomial_u"(x, n).heavy() => {
+        valid(x, n, |x, n| chebyshev(x + x - 1.0, n, Kind::U, 6.0))
+    };
+    /// Chebyshev's polynomial of the third kind, of `2x - 1`, of degree `n`.
+    SHIFTED_CHEBYSHEV_POLYNOMIAL_V = "shifted_chebyshev_polynomial_v"(x, n).heavy() => {
+        valid(x, n, |x, n| chebyshev(x + x - 1.0, n, Kind::V, 6.0))
+    };
+    /// Chebyshev's polynomial of the fourth kind, of `2x - 1`, of degree `n`.
+    SHIFTED_CHEBYSHEV_POLYNOMIAL_W = "shifted_chebyshev_polynomial_w"(x, n).heavy() => {
+        valid(x, n, |x, n| chebyshev(x + x - 1.0, n, Kind::W, 4.0))
+    };
+    /// Hermite's polynomial, the physicists', of degree `n`.
+    HERMITE_POLYNOMIAL_H = "hermite_polynomial_h"(x, n).heavy() => {
+        valid(x, n, |x, n| hermite(x + x, n, 2.0))
+    };
+    /// Hermite's polynomial, the probabilists', of degree `n`.
+    HERMITE_POLYNOMIAL_HE = "hermite_polynomial_he"(x, n).heavy() => {
+        valid(x, n, |x, n| hermite(x, n, 1.0))
+    };
+    /// Laguerre's polynomial, of degree `n`.
+    LAGUERRE_POLYNOMIAL_L = "laguerre_polynomial_l"(x, n).heavy() => {
+        valid(x, n, |x, n| laguerre(x, n, 1))
+    };
+    /// Laguerre's polynomial, several steps a turn of its loop, of degree `n`.
+    LAGUERRE_POLYNOMIAL_L_UNROLLED = "laguerre_polynomial_l_unrolled"(x, n).heavy() => {
+        valid(x, n, |x, n| laguerre(x, n, SOFTWARE_STEPS))
+    };
+    /// Legendre's polynomial, of degree `n`.
+    LEGENDRE_POLYNOMIAL_P = "legendre_polynomial_p"(x, n).heavy() => {
+        valid(x, n, |x, n| legendre(x, n, 1))
+    };
+    /// Legendre's polynomial, several steps a turn of its loop, of degree `n`.
+    LEGENDRE_POLYNOMIAL_P_UNROLLED = "legendre_polynomial_p_unrolled"(x, n).heavy() => {
+        valid(x, n, |x, n| legendre(x, n, SOFTWARE_STEPS))
+    };
 }

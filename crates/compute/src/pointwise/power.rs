@@ -1,31 +1,53 @@
 //! Powers of tensors and numbers.
 
+use crate::functions;
 use crate::pointwise::binary::copysign;
+use crate::pointwise::function::Function;
 use dml_kernel::{ScalarType, Value, math};
 
-/// The kernel of an exponent that is a number, of floats or of integers; its body takes the base and the exponent. Some need no
-/// general power.
-pub fn to_exponent(exponent: f64, float: bool) -> (&'static str, math::Binary) {
-    let both: [(f64, &'static str, math::Binary); 4] = [
-        (0.0, "pow_0", |x, _| x.like(1.0)),
-        (1.0, "pow_1", |x, _| x),
-        (2.0, "pow_2", |x, _| x * x),
-        (3.0, "pow_3", |x, _| x * x * x),
-    ];
-    let floats: [(f64, &'static str, math::Binary); 4] = [
-        (0.5, "pow_half", |x, _| math::sqrt(x)),
-        (-0.5, "pow_minus_half", |x, _| math::rsqrt(x)),
-        (-1.0, "pow_minus_1", |x, _| math::reciprocal(x)),
-        (-2.0, "pow_minus_2", |x, _| math::reciprocal(math::mul(x, x))),
-    ];
-    let mut known = both.into_iter().chain(floats.into_iter().filter(|_| float));
-    if let Some((_, family, body)) = known.find(|(e, ..)| *e == exponent) {
-        return (family, body);
+/// The function of an exponent that is a number, of floats or of integers. Some need no general
+/// power.
+pub fn to_exponent(exponent: f64, float: bool) -> &'static Function {
+    match exponent {
+        0.0 => &POW_0,
+        1.0 => &POW_1,
+        2.0 => &POW_2,
+        3.0 => &POW_3,
+        0.5 if float => &POW_HALF,
+        -0.5 if float => &POW_MINUS_HALF,
+        -1.0 if float => &POW_MINUS_1,
+        -2.0 if float => &POW_MINUS_2,
+        odd if float && is_large_and_odd(odd) => &POW_ODD,
+        _ => &POW,
     }
-    if float && is_large_and_odd(exponent) {
-        return ("pow_odd", |x, e| copysign(math::pow(math::special::magnitude(x), e), x));
-    }
-    ("pow", power)
+}
+
+functions! {
+    /// `base ^ exponent`
+    POW = "pow"(base, exponent) => power(base, exponent);
+    /// A power to 0.
+    POW_0 = "pow_0"(x, _exponent) => x.like(1.0);
+    /// A power to 1.
+    POW_1 = "pow_1"(x, _exponent) => x;
+    /// A power to 2.
+    POW_2 = "pow_2"(x, _exponent) => x * x;
+    /// A power to 3.
+    POW_3 = "pow_3"(x, _exponent) => x * x * x;
+    /// A power of a float to 1/2.
+    POW_HALF = "pow_half"(x, _exponent) => math::sqrt(x);
+    /// A power of a float to -1/2.
+    POW_MINUS_HALF = "pow_minus_half"(x, _exponent) => math::rsqrt(x);
+    /// A power of a float to -1.
+    POW_MINUS_1 = "pow_minus_1"(x, _exponent) => math::reciprocal(x);
+    /// A power of a float to -2.
+    POW_MINUS_2 = "pow_minus_2"(x, _exponent) => math::reciprocal(math::mul(x, x));
+    /// A power of a float to an odd integer that float32 has no room for.
+    POW_ODD = "pow_odd"(x, exponent) => copysign(math::pow(math::special::magnitude(x), exponent), x);
+    /// 1 in the result's dtype, which is the option: a power of 1.
+    POW_OF_1 = "pow_of_1"(exponent | o) => dml_kernel::convert(exponent.like(1.0), o.dtype);
+    /// `base ^ exponent`, each with an exponent of its own that is a number: of 0.5 and -0.5 the
+    /// root, which differs from the power at -0.0 and -infinity.
+    FOREACH_POW_EACH = "foreach_pow_each"(base, exponent) => power_or_root(base, exponent);
 }
 
 /// Whether an exponent is an odd integer that float32 has no room for: it would become an even one.
@@ -35,12 +57,12 @@ pub fn is_large_and_odd(exponent: f64) -> bool {
 }
 
 /// `base ^ exponent`
-pub fn power<'b>(base: Value<'b>, exponent: Value<'b>) -> Value<'b> {
+fn power<'b>(base: Value<'b>, exponent: Value<'b>) -> Value<'b> {
     if base.scalar().is_float() { math::pow(base, exponent) } else { integer_power(base, exponent) }
 }
 
 /// [`power`] with an exponent that is a number: of 0.5 and -0.5 the root, which differs from the power at -0.0 and -infinity.
-pub fn power_or_root<'b>(base: Value<'b>, exponent: Value<'b>) -> Value<'b> {
+fn power_or_root<'b>(base: Value<'b>, exponent: Value<'b>) -> Value<'b> {
     let general = power(base, exponent);
     if !base.scalar().is_float() {
         return general;

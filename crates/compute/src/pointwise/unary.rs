@@ -1,14 +1,16 @@
 //! Elementary functions of one tensor.
 
-use dml_kernel::{ScalarType, Value, math};
+use crate::functions;
+use dml_kernel::float8::Format;
+use dml_kernel::{DType, ScalarType, Value, math};
 
 /// `-x`; of a float by its sign bit, which keeps subnormal numbers.
-pub fn negated(x: Value<'_>) -> Value<'_> {
+fn negated(x: Value<'_>) -> Value<'_> {
     if x.scalar().is_float() { math::special::flipped_by(x, x.like(-1.0)) } else { -x }
 }
 
 /// Absolute value; of a bool, itself.
-pub fn abs(x: Value<'_>) -> Value<'_> {
+fn abs(x: Value<'_>) -> Value<'_> {
     match x.scalar() {
         ScalarType::Bool => x,
         s if s.is_float() => math::special::magnitude(x),
@@ -17,7 +19,7 @@ pub fn abs(x: Value<'_>) -> Value<'_> {
 }
 
 /// -1, 0 or 1; NaN yields 0 as on CPU.
-pub fn sign(x: Value<'_>) -> Value<'_> {
+fn sign(x: Value<'_>) -> Value<'_> {
     if x.scalar() == ScalarType::Bool {
         return x;
     }
@@ -27,21 +29,113 @@ pub fn sign(x: Value<'_>) -> Value<'_> {
 }
 
 /// Angle of a real number in the complex plane: pi left of zero, 0 elsewhere, NaN of NaN.
-pub fn angle(x: Value<'_>) -> Value<'_> {
+fn angle(x: Value<'_>) -> Value<'_> {
     x.is_nan().select(x, x.lt(0).select(x.like(std::f64::consts::PI), 0))
 }
 
 /// Rounding of a float; an integer is its own.
-pub fn rounded<'b>(x: Value<'b>, how: impl Fn(Value<'b>) -> Value<'b>) -> Value<'b> {
+fn rounded<'b>(x: Value<'b>, how: impl Fn(Value<'b>) -> Value<'b>) -> Value<'b> {
     if x.scalar().is_float() { how(x) } else { x }
 }
 
 /// Whether the sign bit is set, that of -0 and NaN included.
-pub fn sign_bit(x: Value<'_>) -> Value<'_> {
+fn sign_bit(x: Value<'_>) -> Value<'_> {
     match x.scalar() {
         ScalarType::Bool => x.builder().bool(false),
         ScalarType::F32 => x.bitcast(ScalarType::I32).lt(0),
         ScalarType::F64 => x.bitcast(ScalarType::I64).lt(0),
         _ => x.lt(0),
     }
+}
+
+fn abs_float8(bits: Value<'_>, dtype: DType) -> Value<'_> {
+    let last_negative = Format::of(dtype).map_or(0, Format::last_negative);
+    let negative = bits.gt(0x80) & bits.le(last_negative);
+    negative.select(bits - 0x80, bits)
+}
+
+functions! {
+    /// `e^x`.
+    EXP = "exp"(x) => math::exp(x);
+    /// `2^x`.
+    EXP2 = "exp2"(x) => math::exp2(x);
+    /// `e^x - 1`, exact near 0.
+    EXPM1 = "expm1"(x) => math::expm1(x);
+    /// The natural logarithm.
+    LOG = "log"(x) => math::log(x);
+    /// `log(1 + x)`, exact near 0.
+    LOG1P = "log1p"(x) => math::log1p(x);
+    /// The logarithm to base 2.
+    LOG2 = "log2"(x) => math::log2(x);
+    /// The logarithm to base 10.
+    LOG10 = "log10"(x) => math::log10(x);
+    /// The square root.
+    SQRT = "sqrt"(x) => math::sqrt(x);
+    /// `1 / sqrt(x)`.
+    RSQRT = "rsqrt"(x) => math::rsqrt(x);
+    /// `1 / x`.
+    RECIPROCAL = "reciprocal"(x) => math::reciprocal(x);
+    /// The sine.
+    SIN = "sin"(x) => math::sin(x);
+    /// The cosine.
+    COS = "cos"(x) => math::cos(x);
+    /// The tangent.
+    TAN = "tan"(x) => math::tan(x);
+    /// The inverse of the sine.
+    ASIN = "asin"(x) => math::asin(x);
+    /// The inverse of the cosine.
+    ACOS = "acos"(x) => math::acos(x);
+    /// The inverse of the tangent.
+    ATAN = "atan"(x) => math::atan(x);
+    /// The hyperbolic sine.
+    SINH = "sinh"(x) => math::sinh(x);
+    /// The hyperbolic cosine.
+    COSH = "cosh"(x) => math::cosh(x);
+    /// The hyperbolic tangent.
+    TANH = "tanh"(x) => math::tanh(x);
+    /// `1 / (1 + e^-x)`.
+    SIGMOID = "sigmoid"(x) => math::sigmoid(x);
+    /// The error function.
+    ERF = "erf"(x) => math::erf(x);
+    /// `1 - erf(x)`.
+    ERFC = "erfc"(x) => math::erfc(x);
+    /// The absolute value; of a bool, itself.
+    ABS = "abs"(x) => abs(x);
+    /// The bits of a float of 8 bits, of the option's dtype, without the sign; zero and NaN keep
+    /// it, as on the CPU.
+    ABS_FLOAT8 = "abs_float8"(bits | o).integers() => abs_float8(bits, o.dtype);
+    /// -1, 0 or 1; NaN yields 0 as on CPU.
+    SIGN = "sign"(x) => sign(x);
+    /// [`SIGN`], which of complex numbers is another function.
+    SGN = "sgn"(x) => sign(x);
+    /// `x` rounded down; an integer is its own.
+    FLOOR = "floor"(x) => rounded(x, Value::floor);
+    /// `x` rounded up; an integer is its own.
+    CEIL = "ceil"(x) => rounded(x, Value::ceil);
+    /// `x` rounded towards 0; an integer is its own.
+    TRUNC = "trunc"(x) => rounded(x, Value::trunc);
+    /// `x` rounded to the nearest integer, halves to the even one; an integer is its own.
+    ROUND = "round"(x) => rounded(x, Value::round);
+    /// `x - trunc(x)`
+    FRAC = "frac"(x) => x - x.trunc();
+    /// Whether it is 0.
+    LOGICAL_NOT = "logical_not"(x) => !x.cast(ScalarType::Bool);
+    /// `!x`
+    BITWISE_NOT = "bitwise_not"(x).integers() => !x;
+    /// Whether it is infinity.
+    ISPOSINF = "isposinf"(x) => x.is_inf() & x.gt(0);
+    /// Whether it is minus infinity.
+    ISNEGINF = "isneginf"(x) => x.is_inf() & x.lt(0);
+    /// Whether the sign bit is set, that of -0 and NaN included.
+    SIGNBIT = "signbit"(x) => sign_bit(x);
+    /// `-x`; of a float by its sign bit, which keeps subnormal numbers.
+    NEG = "neg"(x) => negated(x);
+    /// The conjugate, which of a real number is the number itself.
+    CONJ_PHYSICAL = "conj_physical"(x) => x;
+    /// The angle of a real number in the complex plane: pi left of zero, 0 elsewhere, NaN of NaN.
+    ANGLE = "angle"(x) => angle(x);
+    /// Whether it is NaN.
+    ISNAN = "isnan"(x) => x.is_nan();
+    /// Whether it is an infinity.
+    ISINF = "isinf"(x) => x.is_inf();
 }

@@ -19,6 +19,24 @@ pub enum ZeroPoint {
     FloatOfChannel,
 }
 
+impl ZeroPoint {
+    /// By the two flags of the function.
+    pub fn of(of_channel: bool, float: bool) -> Self {
+        match (of_channel, float) {
+            (false, false) => ZeroPoint::Common,
+            (false, true) => ZeroPoint::Learnt,
+            (true, false) => ZeroPoint::OfChannel,
+            (true, true) => ZeroPoint::FloatOfChannel,
+        }
+    }
+
+    /// The flags that [`of`](Self::of) takes.
+    pub fn flags(self) -> [bool; 2] {
+        let of_channel = matches!(self, ZeroPoint::OfChannel | ZeroPoint::FloatOfChannel);
+        [of_channel, matches!(self, ZeroPoint::Learnt | ZeroPoint::FloatOfChannel)]
+    }
+}
+
 /// The rounded number and the mask, of a number, scale, zero point, the bounds, and whether anything is done.
 pub fn quantized<'b>(kind: ZeroPoint, v: &[Value<'b>]) -> [Value<'b>; 2] {
     let (x, scale, min, max) = (v[0], v[1], v[3], v[4]);

@@ -1,6 +1,7 @@
 //! Quantisation: numbers rounded to those that narrow integers stand for, and products with weights that are kept so.
 
 pub mod fake_quantize;
+pub mod functions;
 pub mod interleaved;
 pub mod learnable;
 pub mod nibbles;

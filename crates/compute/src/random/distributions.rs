@@ -6,7 +6,7 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::fault::{Fault, Refusal};
-use crate::pointwise::kernel::{Domain, Guard};
+use crate::pointwise::function::{Domain, Guard};
 use crate::primitives::kernel::{Input as Read, KernelSpec, Output};
 use crate::random::Generator;
 use crate::random::methods::{self, Stream};

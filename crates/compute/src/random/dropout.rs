@@ -7,6 +7,7 @@ use crate::pointwise::kernel::{self, Input as Factor};
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
 use crate::random::Generator;
 use crate::random::fill::{is_flat, words_of};
+use crate::random::functions::APPLY_MASK;
 use crate::random::philox::{Source, draw, is_stored, unit};
 use crate::scalar::Scalar as Number;
 use crate::view::View;
@@ -74,7 +75,7 @@ impl KernelSpec for Drop {
         let first = block * EACH;
         let apply = |x: Value<'b>, stays: Value<'b>| {
             let mask = stays.select(x.like(1.0), x.like(0.0));
-            masked(self.dtype, &[x, mask, p.scale])
+            masked(self.dtype, x, mask, p.scale)
         };
         b.if_(first.lt(p.numel), || {
             let samples = unit(words_of(p.source, block), DType::F32);
@@ -106,12 +107,12 @@ pub fn apply_mask(cx: &Context, out: &View, x: &View, mask: &View, scale: f64) -
     let mask = if mask.dtype == DType::Bool { mask.clone() } else { cast(cx, mask, DType::Bool)? };
     let scale = Factor::Number(Number::Double(scale), x.dtype);
     let inputs = [Factor::Tensor(x.clone()), Factor::Tensor(mask), scale];
-    kernel::run(cx, "apply_mask", &[out], &inputs, x.dtype, |_, v| vec![masked(x.dtype, v)])
+    kernel::run(cx, APPLY_MASK.of(x.dtype), &[out], &inputs, x.dtype)
 }
 
-/// Of an element, its mask and the scale; the first product is rounded to `dtype`.
-pub fn masked<'b>(dtype: DType, v: &[Value<'b>]) -> Value<'b> {
-    convert(v[0] * v[1], dtype) * v[2]
+/// `x * mask * scale`; the first product is rounded to the dtype.
+pub(super) fn masked<'b>(dtype: DType, x: Value<'b>, mask: Value<'b>, scale: Value<'b>) -> Value<'b> {
+    convert(x * mask, dtype) * scale
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 pub mod distributions;
 pub mod dropout;
 pub mod fill;
+pub mod functions;
 pub mod in_place;
 pub mod methods;
 pub mod multinomial;

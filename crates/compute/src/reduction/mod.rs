@@ -9,6 +9,7 @@
 pub mod axes;
 pub mod extremum;
 pub mod fold;
+pub mod functions;
 pub mod hash;
 pub mod histogram;
 pub mod kernel;

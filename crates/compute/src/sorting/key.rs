@@ -12,8 +12,9 @@ pub use crate::primitives::sort_key::of_bits;
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::pointwise::kernel::{self, Operand, Variant};
+use crate::pointwise::kernel::{self, Operand};
 use crate::primitives::row_operands::Operands;
+use crate::sorting::functions::SORT_KEY;
 use crate::view::View;
 use dml_kernel::Value;
 use smallvec::SmallVec;
@@ -22,10 +23,8 @@ use smallvec::SmallVec;
 pub fn of_tensor(cx: &Context, t: &View, descending: bool) -> Result<View> {
     let (dtype, keys) = (t.dtype, cx.empty(dtype_of(t.dtype), &t.sizes)?);
     let raw = View { dtype: dtype.bits(), ..t.clone() };
-    let variant = Variant::Of(dtype, descending);
-    kernel::run_variant(cx, "sort_key", variant, &[&keys], &[Operand::Tensor(&raw)], keys.dtype, &|_, v| {
-        vec![of_bits(v[0], dtype, descending)]
-    })?;
+    let sort_key = SORT_KEY.with([descending]).of(dtype);
+    kernel::run_operands(cx, sort_key, &[&keys], &[Operand::Tensor(&raw)], keys.dtype)?;
     Ok(keys)
 }
 

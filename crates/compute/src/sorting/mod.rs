@@ -4,6 +4,7 @@
 //! longer ones by a radix sort ([`crate::primitives::radix_sort`]). Where only some elements are wanted, they are found by a radix
 //! selection ([`row_select`], [`select`]).
 
+pub mod functions;
 pub mod key;
 pub mod mode;
 pub mod rank;

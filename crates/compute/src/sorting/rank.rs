@@ -3,13 +3,14 @@
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::pointwise::kernel::{self, Input, Operand, Variant};
+use crate::pointwise::kernel::{self, Input, Operand};
 use crate::primitives::radix_pass::Place;
 use crate::primitives::radix_sort;
 use crate::primitives::row_operands::{Operands, Take};
 use crate::reduction::axes::Axes;
 use crate::reduction::sum;
 use crate::scalar::Scalar as Number;
+use crate::sorting::functions::{MEDIAN_RANK, SORT_IS_NUMBER};
 use crate::sorting::select::{Collect, Selection};
 use crate::sorting::sort::emit;
 use crate::sorting::{key, row_select, tile};
@@ -70,14 +71,10 @@ fn median_ranks(cx: &Context, keys: &View, o: &Operands, ignore_nan: bool) -> Re
     let (numbers, count) = (cx.empty(DType::Bool, &keys.sizes)?, cx.empty(DType::I64, &[o.rows])?);
     let nan = Number::Int(key::largest(o.tensors[0].dtype) as i64);
     let inputs = [Input::Tensor(keys.clone()), Input::Number(nan, keys.dtype)];
-    kernel::run(cx, "sort_is_number", &[&numbers], &inputs, keys.dtype, |_, v| vec![v[0].ne(v[1])])?;
+    kernel::run(cx, &SORT_IS_NUMBER, &[&numbers], &inputs, keys.dtype)?;
     sum::count_into(cx, &numbers, &count, Axes::listed(&[1], 2, false))?;
     let ranks = cx.empty(DType::U32, &[o.rows])?;
-    let (variant, inputs) =
-        (Variant::options([ignore_nan]), [Operand::Tensor(&count), Operand::Number(Number::Int(o.n))]);
-    kernel::run_variant(cx, "median_rank", variant, &[&ranks], &inputs, DType::I64, &|_, v| {
-        let middle = (v[0].max(1) - 1) / 2;
-        vec![if ignore_nan { middle } else { v[0].lt(v[1]).select(v[0], middle) }]
-    })?;
+    let inputs = [Operand::Tensor(&count), Operand::Number(Number::Int(o.n))];
+    kernel::run_operands(cx, MEDIAN_RANK.with([ignore_nan]), &[&ranks], &inputs, DType::I64)?;
     Ok(ranks)
 }

@@ -12,4 +12,3 @@ pub mod signature;
 pub use crate::lists::multi_tensor::batch::Row;
 pub use crate::lists::multi_tensor::batch::split;
 pub use crate::lists::multi_tensor::pointwise::run;
-pub use crate::lists::multi_tensor::pointwise::run_variant;

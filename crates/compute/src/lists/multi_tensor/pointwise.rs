@@ -4,38 +4,27 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::lists::multi_tensor::batch::{Row, split};
 use crate::lists::multi_tensor::signature::{Kind, Signature};
-use crate::pointwise::kernel::{self, Bodies, Input, Operands, Variant};
+use crate::pointwise::function::Variant;
+use crate::pointwise::kernel::{self, Input, Operands};
 use crate::primitives::kernel::InDType;
 use crate::primitives::list_table::ListTable;
 use crate::scalar::Scalar as Number;
 use crate::view::View;
 use dml_engine::interface::{Each, ReadRange};
-use dml_engine::{ArgumentBlock, Family, Interface, Parameter, parameters};
+use dml_engine::{ArgumentBlock, Interface, Parameter, parameters};
 use dml_kernel::dense::{self, GROUP};
 use dml_kernel::{Builder, DType, Kernel, Pointer, ScalarType, Value};
 
-/// Computes the results of every row from its inputs and the shared ones, which are numbers and tensors of one element. `family` and
-/// `body` are those of [`kernel::run`]; `body` gets the row's inputs, then the shared ones.
-pub fn run(cx: &Context, family: &'static str, rows: &[Row], shared: &[Input], body: Bodies<'_>) -> Result<()> {
-    run_variant(cx, family, Variant::One, rows, shared, body)
-}
-
-/// [`run`] of a family that has several bodies.
-pub fn run_variant(
-    cx: &Context,
-    family: &'static str,
-    variant: Variant,
-    rows: &[Row],
-    shared: &[Input],
-    body: Bodies<'_>,
-) -> Result<()> {
+/// Computes the results of every row from its inputs and the shared ones, which are numbers and
+/// tensors of one element. The function gets the row's inputs, then the shared ones.
+pub fn run(cx: &Context, variant: Variant, rows: &[Row], shared: &[Input]) -> Result<()> {
     if cx.infers() {
         return Ok(());
     }
     let (batches, singles) = split(rows, shared);
     for batch in batches {
-        let spec = Spec { family: Family(family), variant, signature: batch.signature().clone() };
-        let kernel = cx.device.kernel(&spec, || spec.build(body))?;
+        let spec = Spec { variant, signature: batch.signature().clone() };
+        let kernel = cx.device.kernel(&spec, || spec.build())?;
         batch.launch(|lists, groups| {
             cx.enqueue(kernel, &spec, &Arguments { lists, shared: shared.iter().map(Argument::of).collect() }, groups)
         })?;
@@ -44,7 +33,7 @@ pub fn run_variant(
     for row in singles {
         let mut inputs: Operands = row.inputs.iter().copied().collect();
         inputs.extend(shared.iter().copied());
-        kernel::run_variant(cx, family, variant, &row.outs, &inputs, row.common, body)?;
+        kernel::run_operands(cx, variant, &row.outs, &inputs, row.common)?;
     }
     Ok(())
 }
@@ -52,8 +41,7 @@ pub fn run_variant(
 /// Everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
-    /// The operator that the body belongs to.
-    family: Family,
+    /// What is computed.
     variant: Variant,
     signature: Signature,
 }
@@ -125,8 +113,8 @@ fn number(word: Value<'_>, scalar: ScalarType) -> Value<'_> {
 }
 
 impl Spec {
-    fn build(&self, body: Bodies<'_>) -> Kernel {
-        let b = Builder::new(self.family.0, [GROUP, 1, 1]);
+    fn build(&self) -> Kernel {
+        let b = Builder::new(self.variant.function.name, [GROUP, 1, 1]);
         let Parameters { lists, shared } = self.declare(&b);
         let signature = &self.signature;
         let compute = signature.common.compute();
@@ -155,7 +143,10 @@ impl Spec {
                 dtypes.extend(tensor.map(|(pointer, _)| pointer.dtype()));
                 tensors.extend(tensor);
             }
-            let compute = |loaded: &[_]| body(&b, &kernel::assemble(&numbers, loaded, &dtypes, signature.common));
+            let compute = |loaded: &[_]| {
+                let values = kernel::assemble(&numbers, loaded, &dtypes, signature.common);
+                self.variant.results(&values, signature.outs.len())
+            };
             b.for_(0, lists.rounds, 1, |round| {
                 let chunk = round * GROUP + b.local_id(0);
                 dense::write_chunk(&b, chunk, part.n, signature.lanes, &outs, &tensors, &compute);
@@ -171,6 +162,11 @@ mod tests {
     use crate::primitives::validate::accepted;
     use smallvec::smallvec;
 
+    crate::functions! {
+        /// A function of every kind of input.
+        TEST = "test"(a, b, c, d, e) => a.eq(e).select(b, c).ne(d).cast(a.scalar());
+    }
+
     #[test]
     fn kernels_are_valid() {
         let numbers = [Kind::Number, Kind::SharedNumber, Kind::SharedTensor(DType::F32)];
@@ -178,8 +174,7 @@ mod tests {
             let mut signature = Signature { outs: smallvec![common], inputs: smallvec![], common, lanes: 2 };
             signature.inputs.extend([Kind::Dense(common), Kind::One(DType::I32)]);
             signature.inputs.extend(numbers);
-            let spec = Spec { family: Family("test"), variant: Variant::One, signature };
-            accepted(&spec.build(&|_, v| vec![v[0].eq(v[4]).select(v[1], v[2]).ne(v[3]).cast(v[0].scalar())]));
+            accepted(&Spec { variant: (&TEST).into(), signature }.build());
         }
     }
 }

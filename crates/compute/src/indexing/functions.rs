@@ -1,0 +1,13 @@
+//! Elementwise functions of indexing.
+
+use crate::functions;
+use crate::pointwise::arithmetic::{product, sum};
+
+functions! {
+    /// `x`, and `value` where the mask is not 0.
+    MASKED_FILL = "masked_fill"(x, mask, value) => mask.ne(0).select(value, x);
+    /// `x + y`; of bools, their disjunction.
+    INDEX_PUT = "index_put"(x, y) => sum(x, y);
+    /// `x * alpha`; of bools, their conjunction.
+    INDEX_ADD = "index_add"(x, alpha) => product(x, alpha);
+}

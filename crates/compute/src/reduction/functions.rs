@@ -1,0 +1,18 @@
+//! Elementwise functions of reductions.
+
+use crate::functions;
+use dml_kernel::{ScalarType, convert, math};
+
+functions! {
+    /// The bin of an element between `low` and `high`, `bins` outside. Of floats every step rounds
+    /// to the option's dtype, as on the CPU: elements near an edge fall into the same bin.
+    HISTC = "histc"(x, low, high, bins | o) => {
+        let bin = if o.dtype.is_float() {
+            let scaled = convert(convert(x - low, o.dtype) * bins, o.dtype);
+            convert(math::div(scaled, convert(high - low, o.dtype)), o.dtype).floor()
+        } else {
+            (x - low) * bins / (high - low)
+        };
+        (x.ge(low) & x.le(high)).select(bin.min(bins - 1.0), bins).cast(ScalarType::U32)
+    };
+}
