@@ -6,7 +6,7 @@
 use crate::dtype::DType;
 use crate::ir::*;
 use crate::matrix_type::MatrixType;
-use crate::types::{ScalarType, Type, Word};
+use crate::types::{ScalarType, Type};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
@@ -137,6 +137,11 @@ impl Builder {
         }
     }
 
+    /// What `check` says of the kernel so far, without its body.
+    pub(crate) fn checked<R>(&self, check: impl FnOnce(&Kernel) -> R) -> R {
+        check(&self.state.borrow().kernel)
+    }
+
     pub(crate) fn block(&self, body: impl FnOnce()) -> Block {
         self.state.borrow_mut().blocks.push(Block::default());
         body();
@@ -179,8 +184,13 @@ impl Builder {
     /// A floating-point constant.
     pub fn float(&self, scalar: ScalarType, x: f64) -> Value<'_> {
         assert!(scalar.is_float());
-        let x = if scalar == ScalarType::F32 { f64::from(x as f32) } else { x };
-        self.constant(scalar, x.to_bits(), Inst::ConstFloat(x))
+        let bits = if scalar == ScalarType::F32 { u64::from((x as f32).to_bits()) } else { x.to_bits() };
+        self.float_bits(scalar, bits)
+    }
+
+    /// A floating-point constant by its bits.
+    pub(crate) fn float_bits(&self, scalar: ScalarType, bits: u64) -> Value<'_> {
+        self.constant(scalar, bits, Inst::ConstFloat(bits))
     }
 
     /// A constant of any type from a double: integers truncate, bool is `x != 0`.
@@ -214,12 +224,12 @@ impl Builder {
     /// A tensor argument that the kernel only reads: the next member of the parameter block is its address. Writing through
     /// it panics while the kernel is built, since the launch orders no write to it.
     pub fn input(&self, name: &str, dtype: DType) -> Pointer<'_> {
-        Pointer { read_only: true, ..self.pointer(name, dtype) }
+        Pointer { b: self, id: self.param_pointer(name, dtype, false), dtype, read_only: true }
     }
 
     /// A tensor argument that the kernel may write: the next member of the parameter block is its address.
     pub fn pointer(&self, name: &str, dtype: DType) -> Pointer<'_> {
-        Pointer { b: self, id: self.param_pointer(name, dtype.word()), dtype, read_only: false }
+        Pointer { b: self, id: self.param_pointer(name, dtype, true), dtype, read_only: false }
     }
 
     /// A number argument: the next member of the parameter block.
@@ -269,11 +279,11 @@ impl Builder {
         self.builtin(Builtin::SubgroupSize)
     }
 
-    /// A tensor argument whose elements lie in memory as `word` says, with no dtype.
-    pub(crate) fn param_pointer(&self, name: &str, word: Word) -> PointerId {
-        let id = self.state.borrow().kernel.pointers.len() as PointerId;
-        let param = self.param_of(name, ParamKind::Pointer(id));
-        self.declare_pointer(PointerInfo { word, base: PointerBase::Param(param) })
+    /// A tensor argument.
+    pub(crate) fn param_pointer(&self, name: &str, dtype: DType, writable: bool) -> PointerId {
+        let pointer = self.state.borrow().kernel.pointers.len() as PointerId;
+        let param = self.param_of(name, ParamKind::Pointer { pointer, dtype, writable });
+        self.declare_pointer(PointerInfo { word: dtype.word(), base: PointerBase::Param(param) })
     }
 
     /// A 64-bit integer argument as its two words: the next member of the parameter block.
@@ -445,6 +455,10 @@ impl<'b> Value<'b> {
         self.ty.scalar
     }
 
+    pub(crate) fn ty(self) -> Type {
+        self.ty
+    }
+
     fn with(self, other: impl Operand<'b>) -> Value<'b> {
         let other = other.value(self.b, self.ty.scalar);
         assert_eq!(self.ty, other.ty, "operands of one type");
@@ -517,10 +531,9 @@ impl<'b> Value<'b> {
 
     /// The bits of a float constant, as a constant.
     fn constant_bits(self) -> Option<Value<'b>> {
-        let Inst::ConstFloat(x) = self.b.state.borrow().kernel.values[self.id as usize].inst else {
+        let Inst::ConstFloat(bits) = self.b.state.borrow().kernel.values[self.id as usize].inst else {
             return None;
         };
-        let bits = if self.scalar() == ScalarType::F32 { u64::from((x as f32).to_bits()) } else { x.to_bits() };
         Some(self.b.int(self.scalar().unsigned(), bits))
     }
 

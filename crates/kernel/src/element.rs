@@ -89,7 +89,7 @@ impl<'b> Copy<'b, '_> {
         let value = match info.inst {
             Inst::ConstBool(x) => self.b.bool(x),
             Inst::ConstInt(x) => self.b.int(info.ty.scalar, x),
-            Inst::ConstFloat(x) => self.b.float(info.ty.scalar, x),
+            Inst::ConstFloat(bits) => self.b.float_bits(info.ty.scalar, bits),
             _ => self.define(id),
         };
         self.values[id as usize] = Some(value);

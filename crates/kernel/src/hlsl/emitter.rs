@@ -193,7 +193,7 @@ impl<'k> Emitter<'k> {
                 false => format!("block.w{}", offsets[i] / 4 + n),
             };
             values[i] = match param.kind {
-                ParamKind::Pointer(pointer) => {
+                ParamKind::Pointer { pointer, .. } => {
                     let line = format!("const Address p{pointer} = uint2({}, {});", word(0), word(1));
                     self.line(&line);
                     None
