@@ -23,6 +23,8 @@ struct State {
     entry: FxHashMap<EntryValue, ValueId>,
     /// By length.
     exchanges: FxHashMap<u32, SharedId>,
+    /// A function of the library is being written.
+    in_function: bool,
 }
 
 /// A value that is the same wherever it is asked for; the emitter makes it once at the top.
@@ -105,6 +107,7 @@ impl Builder {
             constants: FxHashMap::default(),
             entry: FxHashMap::default(),
             exchanges: FxHashMap::default(),
+            in_function: false,
         };
         Builder { state: RefCell::new(state) }
     }
@@ -135,6 +138,42 @@ impl Builder {
         if let Some(block) = self.state.borrow_mut().blocks.last_mut() {
             block.0.push(stmt);
         }
+    }
+
+    /// Writes a function of the library, which `write` makes of its arguments. The kernel keeps its
+    /// name in [`math::functions`](crate::math::functions), unless it is part of another function
+    /// or a single statement.
+    pub(crate) fn function<'b>(
+        &'b self,
+        name: &'static str,
+        arguments: &[Value<'b>],
+        write: impl FnOnce() -> Value<'b>,
+    ) -> Value<'b> {
+        let (values, vars) = {
+            let mut s = self.state.borrow_mut();
+            if s.in_function {
+                drop(s);
+                return write();
+            }
+            s.in_function = true;
+            s.blocks.push(Block::default());
+            (s.kernel.values.len() as ValueId, s.kernel.vars.len() as VarId)
+        };
+        let result = write();
+        let mut s = self.state.borrow_mut();
+        s.in_function = false;
+        let (values, vars) = (values..s.kernel.values.len() as ValueId, vars..s.kernel.vars.len() as VarId);
+        let body = s.blocks.pop().unwrap_or_default();
+        if let Some(block) = s.blocks.last_mut() {
+            if body.0.len() > 1 && values.contains(&result.id) {
+                let arguments = arguments.iter().map(|argument| argument.id).collect();
+                let call = Call { function: name, arguments, result: result.id, values, vars, body };
+                block.0.push(Stmt::Call(Box::new(call)));
+            } else {
+                block.0.extend(body.0);
+            }
+        }
+        result
     }
 
     /// What `check` says of the kernel so far, without its body.
@@ -540,13 +579,19 @@ impl<'b> Value<'b> {
     /// The smaller one. A float NaN in `self` yields `other`.
     pub fn min(self, other: impl Operand<'b>) -> Value<'b> {
         let other = self.with(other);
-        if self.scalar().is_float() { self.lt(other).select(self, other) } else { self.binary(Binary::Min, other) }
+        if !self.scalar().is_float() {
+            return self.binary(Binary::Min, other);
+        }
+        self.b.function("min", &[self, other], || self.lt(other).select(self, other))
     }
 
     /// The larger one. A float NaN in `self` yields `other`.
     pub fn max(self, other: impl Operand<'b>) -> Value<'b> {
         let other = self.with(other);
-        if self.scalar().is_float() { self.gt(other).select(self, other) } else { self.binary(Binary::Max, other) }
+        if !self.scalar().is_float() {
+            return self.binary(Binary::Max, other);
+        }
+        self.b.function("max", &[self, other], || self.gt(other).select(self, other))
     }
 
     /// The larger one of two f32; of a NaN and a number, either. Cheaper than [`max`](Self::max).
@@ -566,7 +611,10 @@ impl<'b> Value<'b> {
 
     /// Absolute value; the smallest integer stays itself.
     pub fn abs(self) -> Value<'b> {
-        if self.scalar().is_float() { self.unary(Unary::Abs) } else { self.lt(0).select(-self, self) }
+        if self.scalar().is_float() {
+            return self.unary(Unary::Abs);
+        }
+        self.b.function("abs", &[self], || self.lt(0).select(-self, self))
     }
 
     /// Largest integer not above.
@@ -619,6 +667,15 @@ impl<'b> Value<'b> {
         if to == self.ty.scalar {
             return self;
         }
+        let number = self.ty.scalar != ScalarType::Bool && to != ScalarType::Bool;
+        if number && !(self.ty.scalar.is_float() && to.is_float()) {
+            return self.b.def(Type { scalar: to, ..self.ty }, Inst::Cast(self.id));
+        }
+        self.b.function("convert", &[self], || self.converted(to))
+    }
+
+    /// To or from a bool, or from one float type to another.
+    fn converted(self, to: ScalarType) -> Value<'b> {
         if to == ScalarType::Bool {
             // By the bits: a comparison of floats may take a subnormal number for 0.
             return match self.ty.scalar {
@@ -631,11 +688,7 @@ impl<'b> Value<'b> {
             return self.select(self.b.constant_of(to, 1.0), self.b.constant_of(to, 0.0));
         }
         let cast = self.b.def(Type { scalar: to, ..self.ty }, Inst::Cast(self.id));
-        if self.ty.scalar.is_float() && to.is_float() {
-            crate::math::conversion::with_subnormals(self, cast)
-        } else {
-            cast
-        }
+        crate::math::conversion::with_subnormals(self, cast)
     }
 
     /// The same bits as another type of the same width.
@@ -649,49 +702,52 @@ impl<'b> Value<'b> {
 
     /// Whether a float is NaN, by its bits; false for other types.
     pub fn is_nan(self) -> Value<'b> {
-        match self.scalar() {
+        self.b.function("is_nan", &[self], || match self.scalar() {
             ScalarType::F32 => (self.bitcast(ScalarType::U32) & 0x7fff_ffffu32).gt(0x7f80_0000u32),
             ScalarType::F64 => (self.bitcast(ScalarType::U64) & (u64::MAX >> 1)).gt(0x7ff0_0000_0000_0000u64),
             _ => self.b.bool(false),
-        }
+        })
     }
 
     /// Whether a float is infinite, by its bits; false for other types.
     pub fn is_inf(self) -> Value<'b> {
-        match self.scalar() {
+        self.b.function("is_inf", &[self], || match self.scalar() {
             ScalarType::F32 => (self.bitcast(ScalarType::U32) & 0x7fff_ffffu32).eq(0x7f80_0000u32),
             ScalarType::F64 => (self.bitcast(ScalarType::U64) & (u64::MAX >> 1)).eq(0x7ff0_0000_0000_0000u64),
             _ => self.b.bool(false),
-        }
+        })
     }
 
     /// Whether a float is neither NaN nor infinite, by its bits; true for other types.
     pub fn is_finite(self) -> Value<'b> {
-        match self.scalar() {
+        self.b.function("is_finite", &[self], || match self.scalar() {
             ScalarType::F32 => (self.bitcast(ScalarType::U32) & 0x7fff_ffffu32).lt(0x7f80_0000u32),
             ScalarType::F64 => (self.bitcast(ScalarType::U64) & (u64::MAX >> 1)).lt(0x7ff0_0000_0000_0000u64),
             _ => self.b.bool(true),
-        }
+        })
     }
 
     /// Whether a float is zero, by its bits: a comparison may take a subnormal number for 0.
     pub fn is_zero(self) -> Value<'b> {
-        let unsigned = self.scalar().unsigned();
-        (self.bitcast(unsigned) << 1).eq(0)
+        self.b.function("is_zero", &[self], || (self.bitcast(self.scalar().unsigned()) << 1).eq(0))
     }
 
     /// Whether a float is above zero, by its bits.
     pub fn is_above_zero(self) -> Value<'b> {
-        let unsigned = self.scalar().unsigned();
-        let infinity = self.like(f64::INFINITY).bitcast(unsigned);
-        (self.bitcast(unsigned) - 1).lt(infinity)
+        self.b.function("is_above_zero", &[self], || {
+            let unsigned = self.scalar().unsigned();
+            let infinity = self.like(f64::INFINITY).bitcast(unsigned);
+            (self.bitcast(unsigned) - 1).lt(infinity)
+        })
     }
 
     /// Whether a float is below zero, by its bits.
     pub fn is_below_zero(self) -> Value<'b> {
-        let unsigned = self.scalar().unsigned();
-        let (zero, infinity) = (self.like(-0.0), self.like(f64::INFINITY));
-        (self.bitcast(unsigned) - (zero.bitcast(unsigned) + 1)).lt(infinity.bitcast(unsigned))
+        self.b.function("is_below_zero", &[self], || {
+            let unsigned = self.scalar().unsigned();
+            let (zero, infinity) = (self.like(-0.0), self.like(f64::INFINITY));
+            (self.bitcast(unsigned) - (zero.bitcast(unsigned) + 1)).lt(infinity.bitcast(unsigned))
+        })
     }
 
     /// Lane `i` of a vector.

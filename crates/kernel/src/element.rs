@@ -132,6 +132,8 @@ impl<'b> Copy<'b, '_> {
                     let body = b.block(|| self.block(body));
                     b.stmt(Stmt::While { test, cond, body, unroll: *unroll });
                 }
+                // A copy numbers constants where they are used, which the function does not.
+                Stmt::Call(call) => self.block(&call.body),
                 // `record` lets nothing else through.
                 other => self.b.stmt(other.clone()),
             }

@@ -3,6 +3,7 @@
 use crate::dtype::DType;
 use crate::matrix_type::{MatrixLayout, MatrixType};
 use crate::types::{ScalarType, Type, Word};
+use std::ops::Range;
 
 /// Index of a value in [`Kernel::values`].
 pub type ValueId = u32;
@@ -184,10 +185,29 @@ pub enum Stmt {
     Barrier,
     /// Waits for the subgroup; shared memory that it wrote before is visible to it after.
     SubgroupBarrier,
+    /// A function of the library. For whom its name says nothing, it is the statements of its body.
+    Call(Box<Call>),
     /// What a whole subgroup does with its matrix registers. Every invocation of it gets there, with the same values.
     Matrix(MatrixStmt),
     /// Ends the invocation. Only at the outermost level or inside an `If` that holds no barrier.
     Return,
+}
+
+/// A function that somebody called by its name, and what that made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Call {
+    /// Its name in [`math::functions`](crate::math::functions).
+    pub function: &'static str,
+    /// What it is of.
+    pub arguments: Vec<ValueId>,
+    /// What it gives: one of its values.
+    pub result: ValueId,
+    /// The values that are its own. Constants among them may be used by others later.
+    pub values: Range<ValueId>,
+    /// The variables that are its own.
+    pub vars: Range<VarId>,
+    /// The statements, whose definitions go on to be visible behind them.
+    pub body: Block,
 }
 
 /// A statement on matrix registers. Indices and strides (u32) count elements of the shared array as it is declared, or

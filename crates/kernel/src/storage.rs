@@ -6,6 +6,7 @@
 use crate::builder::{Operand, Pointer, Value};
 use crate::dtype::DType;
 use crate::float8::Format;
+use crate::math::functions::{ENCODE_PAIR, conversions};
 use crate::types::{ScalarType, Type};
 
 impl<'b> Pointer<'b> {
@@ -94,8 +95,20 @@ impl<'b> Pointer<'b> {
     }
 }
 
+/// A conversion as a function of a name, if it has one.
+fn remembered<'b>(value: Value<'b>, name: Option<&'static str>, write: impl FnOnce() -> Value<'b>) -> Value<'b> {
+    match name {
+        Some(name) => value.builder().function(name, &[value], write),
+        None => write(),
+    }
+}
+
 /// A loaded word (u32 for narrow types) as a value of the dtype's compute type.
 pub fn decode(raw: Value<'_>, dtype: DType) -> Value<'_> {
+    remembered(raw, conversions(dtype).map(|[name, _, _]| name), || decoded(raw, dtype))
+}
+
+fn decoded(raw: Value<'_>, dtype: DType) -> Value<'_> {
     if let Some(format) = Format::of(dtype) {
         return format.decode(raw);
     }
@@ -112,6 +125,10 @@ pub fn decode(raw: Value<'_>, dtype: DType) -> Value<'_> {
 
 /// A value as the word to store: converted to the dtype's compute type, then narrowed. Bits above the dtype's are undefined.
 pub fn encode(value: Value<'_>, dtype: DType) -> Value<'_> {
+    remembered(value, conversions(dtype).map(|[_, name, _]| name), || encoded(value, dtype))
+}
+
+fn encoded(value: Value<'_>, dtype: DType) -> Value<'_> {
     let whole = value.scalar().is_float() && dtype.is_integer();
     let value = if whole { truncated(value, dtype) } else { value.cast(dtype.compute()) };
     if let Some(format) = Format::of(dtype) {
@@ -148,6 +165,10 @@ fn truncated(value: Value<'_>, dtype: DType) -> Value<'_> {
 /// A value as it would be after a store to a tensor of the dtype and a load from it: converted to the dtype's compute
 /// type, and rounded or wrapped to what the dtype holds.
 pub fn convert(value: Value<'_>, dtype: DType) -> Value<'_> {
+    remembered(value, conversions(dtype).map(|[_, _, name]| name), || rounded(value, dtype))
+}
+
+fn rounded(value: Value<'_>, dtype: DType) -> Value<'_> {
     if dtype == DType::F16 {
         return rounded_f16(value.cast(ScalarType::F32));
     }
@@ -163,7 +184,9 @@ pub fn convert(value: Value<'_>, dtype: DType) -> Value<'_> {
 pub fn encode_pair<'b>([low, high]: [Value<'b>; 2], dtype: DType) -> Value<'b> {
     match dtype {
         DType::F16 => low.halves(high),
-        DType::BF16 => (rounded_bf16(low) >> 16) | (rounded_bf16(high) & 0xffff_0000u32),
+        DType::BF16 => low
+            .builder()
+            .function(ENCODE_PAIR, &[low, high], || (rounded_bf16(low) >> 16) | (rounded_bf16(high) & 0xffff_0000u32)),
         _ => unreachable!("elements of {dtype} are no halves of a word"),
     }
 }

@@ -508,6 +508,7 @@ impl Verifier<'_> {
                 check(ty == BOOL, || format!("while takes a bool, not {ty}"))?;
                 self.block(body)
             }
+            Stmt::Call(ref call) => self.open(&call.body),
             Stmt::Matrix(ref stmt) => self.matrix_statement(stmt),
             Stmt::Barrier | Stmt::SubgroupBarrier | Stmt::Return => Ok(()),
         }

@@ -3,9 +3,10 @@
 mod common;
 
 use common::{returns_from_text, validated};
+use dml_kernel::math::functions;
 use dml_kernel::{
     Atomic, Builder, DType, Kernel, MatrixLayout, MatrixType, MatrixUse, ParseError, ScalarType, Subgroup, Target,
-    Value,
+    Type, Value,
 };
 use dml_testing::Random;
 use std::cell::RefCell;
@@ -70,12 +71,22 @@ impl<'b> Author<'b> {
             8 if scalar.bytes() == 4 => x.bitcast(self.one_of(&SCALARS[..2])),
             9 if scalar == ScalarType::F32 => x.halves(y).half(1),
             9 if scalar.is_float() => x.fma(y, x),
-            10 if scalar.is_float() => self.one_of(dml_kernel::math::UNARY).1(x),
-            10 => x.abs(),
+            10 => self.called(scalar, x, y),
             12 => x.subgroup(self.one_of(&[Subgroup::Add, Subgroup::Min, Subgroup::First])),
             11 => x.shuffle_xor(self.below(32) as u32),
             _ => self.b.vector(&[x, y]).lane(1),
         }
+    }
+
+    /// A function of the library, of any that takes such arguments.
+    fn called(&mut self, scalar: ScalarType, x: Value<'b>, y: Value<'b>) -> Value<'b> {
+        let result = self.one_of(&[scalar, scalar, ScalarType::Bool, ScalarType::I32, ScalarType::F32]);
+        let fits: Vec<_> = functions::all()
+            .into_iter()
+            .filter(|(_, f)| f.takes(&vec![Type::scalar(scalar); f.arguments()], Type::scalar(result)))
+            .collect();
+        let (_, function) = self.one_of(&fits);
+        function.write(&[x, y, x][..function.arguments()], result)
     }
 
     fn index(&mut self) -> Value<'b> {
@@ -277,7 +288,10 @@ fn errors_say_where_and_what() {
     for (body, error) in [
         ("%a: f32 = add %b, 1.0", "3:15: %b is not defined here"),
         ("%a: f32 = add 1.0, %n", "3:11: add of f32, u32 gives no f32"),
-        ("%a: f32 = plus %n, %n", "3:11: an instruction is wanted, and plus is found"),
+        ("%a: f32 = plus %n, %n", "3:11: an instruction or a function is wanted, and plus is found"),
+        ("%a: f32 = exp %n", "3:11: exp of u32 gives no f32"),
+        ("%a: f32 = pow 1.0", "4:1: , is wanted, and } is found"),
+        ("%a: u32 = max 1.0:f32, 1", "3:11: max of f32, u32 gives no u32"),
         ("%a: f32 = select true, 1.0, %n", "3:11: select of f32, u32 gives no f32"),
         ("%a: f33 = add %n, %n", "3:5: a type is wanted, and f33 is found"),
         ("%n: u32 = add 1, 2", "3:1: %n is defined before"),

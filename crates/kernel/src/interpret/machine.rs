@@ -447,6 +447,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
                     self.block(body, &inner);
                 }
             }
+            Stmt::Call(ref call) => self.block(&call.body, mask),
             Stmt::Barrier | Stmt::SubgroupBarrier => {}
             Stmt::Matrix(ref stmt) => self.matrix(stmt, mask),
             Stmt::Return => {

@@ -669,6 +669,7 @@ impl<'k> Emitter<'k> {
             }
             Stmt::If { cond, ref then, ref otherwise } => self.branch(cond, then, otherwise),
             Stmt::While { ref test, cond, ref body, unroll } => self.repeat(test, cond, body, unroll),
+            Stmt::Call(ref call) => call.body.0.iter().for_each(|stmt| self.statement(stmt)),
             Stmt::Barrier => {
                 let workgroup = self.constant(ScalarType::U32, spirv::Scope::Workgroup as u64);
                 self.barrier(workgroup);

@@ -64,7 +64,7 @@
 //!
 //! ## Statements
 //!
-//! - `%y: f32 = ..` defines a value by an instruction, with its type.
+//! - `%y: f32 = ..` defines a value by an instruction or a function, with its type.
 //! - `@p: f32 = offset @x, %n` defines a pointer, `%n` (`u64` or `i64`) elements behind another
 //!   one.
 //! - `store @x[%i], %y` writes an element of a tensor, an array or a workgroup's array, or with a
@@ -100,6 +100,36 @@
 //! - `subgroup_add %a`, and `_min _max _first`; `shuffle_xor %a, 16`.
 //! - `halves %low, %high`: two f32 as f16 in a word; `half %word, 0`: one of them as f32.
 //! - `matrix_get @c, 3`: a component of this invocation.
+//!
+//! ## Functions
+//!
+//! Functions of the [library](crate::math) are called like instructions, `%y: f32 = exp %x`. They
+//! become instructions that give the same bits on every adapter.
+//! [`math::functions`](crate::math::functions) lists them.
+//!
+//! Of floats, with a result of their type:
+//!
+//! - `reciprocal sqrt rsqrt exp exp2 expm1 log log1p log2 log10 sigmoid erf erfc`
+//! - `sin cos tan asin acos atan sinh cosh tanh`, `atan2 %y, %x`
+//! - `div pow fmod`, of two
+//! - `multiply %a, %b`, `fused %a, %b, %c`, `magnitude %a`: `mul`, `fma` and `abs` that keep
+//!   subnormal numbers on every adapter; `fused` is rounded once, or nearly
+//! - `min max`, of two; a NaN in the first one gives the second
+//! - `lgamma digamma erfinv erfcx ndtri i0 i0e i1 i1e j0 j1 y0 y1 k0 k0e k1 k1e airy_ai`, of two
+//!   `zeta igamma igammac gamma_sample_gradient`, of three `beta_sample_gradient`
+//!
+//! Of other types:
+//!
+//! - `maximum minimum`, of two values of any type; NaN where one is NaN
+//! - `equal less less_equal`, of two values of any type: comparisons that tell subnormal numbers
+//!   from 0 on every adapter
+//! - `is_nan is_inf is_finite is_zero is_above_zero is_below_zero`, of a float
+//! - `abs`, of an integer
+//! - `convert`, from any type to any other; a number is true where it is not 0
+//! - `decode_bf16`: a loaded element as the type that its dtype is computed with, `f32` here and
+//!   `i32` for narrow integers; `encode_bf16`: any value as an element to store; `round_bf16`:
+//!   what both make of a value. Each dtype has the three.
+//! - `encode_pair_bf16 %low, %high`: two f32 in a word (of f16 that is `halves`)
 //!
 //! ## Lowered kernels
 //!

@@ -1,8 +1,9 @@
-//! How values are made.
+//! How values are made: instructions, and functions of the library.
 
 use super::{Named, Parser, Place, Read};
 use crate::builder::Value;
 use crate::ir::*;
+use crate::math::functions::find;
 use crate::text::Wrong;
 use crate::text::lex::{Kind, Token};
 use crate::text::names::*;
@@ -36,10 +37,19 @@ impl<'t, 'b> Parser<'t, 'b> {
         }
         self.tokens.next += 1;
         let like = Some(ty.scalar);
+        // What the language has of integers alone, or of floats alone, the library has of the
+        // others.
+        let library = match token.text {
+            "div" | "min" | "max" => ty.scalar.is_float(),
+            "abs" => !ty.scalar.is_float(),
+            _ => false,
+        };
         if token.text == "select" {
             return self.select(token, ty);
         }
-        let inst = if let Some(op) = thing(UNARY, token.text) {
+        let inst = if library {
+            return self.function(token, ty);
+        } else if let Some(op) = thing(UNARY, token.text) {
             Inst::Unary(op, self.value(like)?.id)
         } else if let Some(op) = thing(BINARY, token.text) {
             Inst::Binary(op, self.value(like)?.id, self.next_value(like)?.id)
@@ -53,10 +63,7 @@ impl<'t, 'b> Parser<'t, 'b> {
         } else {
             match self.other_instruction(token, ty)? {
                 Some(inst) => inst,
-                None => {
-                    self.tokens.next -= 1;
-                    return self.tokens.wanted("an instruction");
-                }
+                None => return self.function(token, ty),
             }
         };
         self.define(token.at, ty, inst)
@@ -70,6 +77,25 @@ impl<'t, 'b> Parser<'t, 'b> {
             return Err(Wrong::new(token.at, format!("select of {}, {} gives no {ty}", a.ty(), b.ty())));
         }
         Ok(cond.select(a, b))
+    }
+
+    /// A function of the library: its arguments.
+    fn function(&mut self, token: Token<'t>, ty: Type) -> Read<Value<'b>> {
+        let Some((_, function)) = find(token.text) else {
+            self.tokens.next -= 1;
+            return self.tokens.wanted("an instruction or a function");
+        };
+        let mut arguments = vec![self.value(function.like(None, ty.scalar))?];
+        while arguments.len() < function.arguments() {
+            let like = function.like(Some(arguments[0].scalar()), ty.scalar);
+            arguments.push(self.next_value(like)?);
+        }
+        let types: Vec<Type> = arguments.iter().map(|argument| argument.ty()).collect();
+        if !function.takes(&types, ty) {
+            let types: Vec<String> = types.iter().map(Type::to_string).collect();
+            return Err(Wrong::new(token.at, format!("{} of {} gives no {ty}", token.text, types.join(", "))));
+        }
+        Ok(function.write(&arguments, ty.scalar))
     }
 
     fn other_instruction(&mut self, token: Token<'t>, ty: Type) -> Read<Option<Inst>> {

@@ -2,6 +2,7 @@
 
 use super::{Printer, matrix_name, shared_name};
 use crate::ir::*;
+use crate::math::functions::find;
 use crate::text::names::*;
 use crate::types::{ScalarType, Type};
 
@@ -85,6 +86,7 @@ impl Printer<'_> {
                 self.depth -= 1;
                 return self.line("}");
             }
+            Stmt::Call(ref call) => return self.call(call),
             Stmt::Barrier => "barrier".to_owned(),
             Stmt::SubgroupBarrier => "subgroup_barrier".to_owned(),
             Stmt::Matrix(ref stmt) => self.matrix(stmt),
@@ -92,6 +94,24 @@ impl Printer<'_> {
         };
         self.prepare(None);
         self.line(&text);
+    }
+
+    /// A call by name: reading it makes the same values and variables.
+    fn call(&mut self, call: &Call) {
+        let Call { function, ref arguments, result, ref values, ref vars, body: _ } = *call;
+        let k = self.k;
+        let Some(ValueInfo { ty, .. }) = k.values.get(result as usize) else {
+            return self.line(&format!("%{result} = {function}"));
+        };
+        let first = arguments.first().and_then(|&first| self.scalar_of(first));
+        let like = |i| find(function).and_then(|(_, f)| f.like(first.filter(|_| i > 0), ty.scalar));
+        let operands: Vec<String> = (0..).zip(arguments).map(|(i, &id)| self.value(id, like(i))).collect();
+        self.prepare(Some(values.start));
+        self.vars_below(vars.start);
+        self.line(&format!("%{result}: {ty} = {function} {}", operands.join(", ")));
+        (values.start..values.end).for_each(|id| self.made[id as usize] = true);
+        self.next = self.next.max(values.end);
+        self.vars = self.vars.max(vars.end);
     }
 
     fn matrix(&mut self, stmt: &MatrixStmt) -> String {
