@@ -3,7 +3,7 @@
 use super::{Binary, Ternary, Unary, comparison, special};
 use crate::builder::Value;
 use crate::dtype::DType;
-use crate::storage;
+use crate::storage::{self, DTYPES, ENCODE_PAIR, conversions};
 use crate::types::{ScalarType, Type};
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
@@ -44,28 +44,6 @@ pub enum Function {
 pub(crate) fn text_name(name: &'static str) -> &'static str {
     if name == "mul" { "multiply" } else { name }
 }
-
-macro_rules! of_dtypes {
-    ($($dtype:ident $name:literal),* $(,)?) => {
-        /// The functions that convert elements of a dtype of reals: decode, encode, round.
-        pub(crate) fn conversions(dtype: DType) -> Option<[&'static str; 3]> {
-            Some(match dtype {
-                $(DType::$dtype => [concat!("decode_", $name), concat!("encode_", $name), concat!("round_", $name)],)*
-                DType::C32 | DType::C64 | DType::C128 => return None,
-            })
-        }
-
-        const DTYPES: &[DType] = &[$(DType::$dtype),*];
-    };
-}
-
-of_dtypes! {
-    Bool "bool", U8 "u8", I8 "i8", I16 "i16", I32 "i32", I64 "i64", F16 "f16", BF16 "bf16", F32 "f32", F64 "f64", U16 "u16",
-    U32 "u32", U64 "u64", F8E4M3FN "f8e4m3fn", F8E5M2 "f8e5m2", F8E4M3FNUZ "f8e4m3fnuz", F8E5M2FNUZ "f8e5m2fnuz",
-}
-
-/// What pairs of bf16 are encoded with; those of f16 are an instruction.
-pub(crate) const ENCODE_PAIR: &str = "encode_pair_bf16";
 
 static FUNCTIONS: LazyLock<FxHashMap<&'static str, Function>> = LazyLock::new(|| {
     let unary = super::UNARY.iter().chain(special::UNARY).map(|&(name, f)| (name, Function::Unary(f)));
