@@ -1,4 +1,4 @@
-"""Two kernels of one's own, written as text, beside PyTorch: silu(x) * y in one pass, softmax of rows."""
+"""Two kernels of one's own, written as text: silu(x) * y in one pass, and softmax of rows."""
 
 from __future__ import annotations
 

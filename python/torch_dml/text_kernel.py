@@ -1,6 +1,7 @@
 """Kernels of one's own, in the engine's language.
 
-The rustdoc of `dml_kernel::text` is the language's reference; `examples/own_kernel.py` is an example.
+The rustdoc of `dml_kernel::text` is the language's reference; `examples/own_kernel.py` is an
+example.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class Kernel:
 
     It takes the parameters of the text in their order: tensors, of which it reads inputs and writes
     outputs, and numbers. It sees a tensor's memory from the first element on; strides are its own
-    affair. It is compiled for each device whose tensors it is called with, and one text is compiled once
-    for a device. Autograd does not see what it computes.
+    affair. It is compiled for each device whose tensors it is called with, and one text is compiled
+    once for a device. Autograd does not see what it computes.
     """
 
     def __init__(self, text: str, device: DeviceLike = None) -> None:
@@ -74,8 +75,8 @@ class Kernel:
     def __call__(self, *arguments: torch.Tensor | float, groups: int | Sequence[int]) -> None:
         """Enqueue a run of `groups` workgroups: of up to three numbers, one for each dimension.
 
-        Raises TypeError where an argument is not of the parameter's kind and dtype, ValueError where a
-        number is out of its range, and RuntimeError where tensors are on different devices.
+        Raises TypeError where an argument is not of the parameter's kind and dtype, ValueError
+        where a number is out of its range, and RuntimeError where tensors are on different devices.
         """
         if len(arguments) != len(self._params):
             raise TypeError(f"{self.name} takes {len(self._params)} arguments, not {len(arguments)}")

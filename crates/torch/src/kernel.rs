@@ -1,6 +1,6 @@
 //! Kernels of one's own. A text is one kernel of the engine's language,
-//! `kernel double [64, 1, 1] { .. }`: its reference is the rustdoc of `dml_kernel::text`, an example
-//! is `examples/own_kernel.py`.
+//! `kernel double [64, 1, 1] { .. }`: its reference is the rustdoc of `dml_kernel::text`, an
+//! example is `examples/own_kernel.py`.
 
 use crate::abi::{DmlLaunch, DmlRange, Status};
 use crate::convert::slice;
@@ -148,8 +148,8 @@ unsafe fn kernel_of<'a>(kernel: u64) -> Result<&'a TextKernel, Failure> {
 
 /// A kernel of a device, from `length` bytes of text. A text that is no kernel is a
 /// `DML_VALUE_ERROR` whose message begins with line and column, "3:15: "; a kernel that needs a
-/// feature that the adapter lacks is a `DML_NOT_IMPLEMENTED`. Equal kernels are compiled once, in the
-/// background, however their texts are laid out.
+/// feature that the adapter lacks is a `DML_NOT_IMPLEMENTED`. Equal kernels are compiled once, in
+/// the background, however their texts are laid out.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_kernel_from_text(
     device: i32,
