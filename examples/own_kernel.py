@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 import torch
 import torch_dml
@@ -138,23 +139,29 @@ kernel softmax_rows [64, 1, 1] {
 """
 
 
-def main() -> None:
-    """Run both kernels and print how far they are from PyTorch's operators."""
+def main() -> int:
+    """Run both kernels; fail where they are not PyTorch's operators, or where one ran on the CPU."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="dml")
-    device = torch.device(parser.parse_args().device)
-    x, y = torch.randn(2, 1000, 333, device=device)
+    parser.add_argument("--device", default="dml", help="dml, or dml:1")
+    parser.add_argument("--seed", type=int, default=0, help="of the random numbers")
+    options = parser.parse_args()
+    torch.manual_seed(options.seed)
+    x, y = torch.randn(2, 1000, 333, device=options.device)
+    out = torch.empty_like(x)
 
     silu_mul = torch_dml.kernel(SILU_MUL)
-    out = torch.empty_like(x)
     silu_mul(out, x, y, x.numel(), groups=-(-x.numel() // 256))
-    print(f"silu_mul: largest difference {(out - functional.silu(x) * y).abs().max().item():.2g}")
+    differences = {"silu_mul": (out - functional.silu(x) * y).abs().max().item()}
 
     softmax = torch_dml.kernel(SOFTMAX)
     softmax(out, x, x.shape[1], groups=x.shape[0])
-    print(f"softmax_rows: largest difference {(out - x.softmax(1)).abs().max().item():.2g}")
+    differences["softmax_rows"] = (out - x.softmax(1)).abs().max().item()
+
+    for name, difference in differences.items():
+        print(f"{name}: largest difference {difference:.2g}")
     print(f"fallbacks to the CPU: {torch.dml.fallback_count()}")
+    return int(max(differences.values()) > 1e-5 or torch.dml.fallback_count() > 0)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

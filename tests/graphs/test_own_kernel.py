@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from types import ModuleType
 
 import pytest
@@ -217,4 +216,4 @@ def test_capture_in_a_graph(device: torch.device) -> None:
 def test_example_agrees_with_pytorch() -> None:
     done = run_python("examples/own_kernel.py")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "fallbacks to the CPU: 0" in done.stdout and "softmax_rows" in done.stdout, sys.version
+    assert "fallbacks to the CPU: 0" in done.stdout and "softmax_rows" in done.stdout
