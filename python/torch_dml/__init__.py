@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from torch_dml.batch_size import auto_batch_size
     from torch_dml.compare import compare
     from torch_dml.policy_runner import PolicyRunner
+    from torch_dml.text_kernel import Kernel, kernel
     from torch_dml.trees import to_device
 
 __all__ = [
+    "Kernel",
     "PolicyRunner",
     "__version__",
     "auto_batch_size",
@@ -28,6 +30,7 @@ __all__ = [
     "fallback_count",
     "fallbacks",
     "is_loaded",
+    "kernel",
     "load",
     "reset_fallbacks",
     "supported_torch",
@@ -36,8 +39,10 @@ __all__ = [
 
 # They import torch, which the command line does without.
 _LATER = {
+    "Kernel": "torch_dml.text_kernel",
     "PolicyRunner": "torch_dml.policy_runner",
     "auto_batch_size": "torch_dml.batch_size",
+    "kernel": "torch_dml.text_kernel",
     "to_device": "torch_dml.trees",
 }
 

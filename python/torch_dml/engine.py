@@ -256,6 +256,15 @@ def is_capturing(device: int) -> bool:
     return capturing.value != 0
 
 
+def kernel_interface(kernel: int) -> dict[str, Any]:
+    """Return a kernel's name, workgroup, bytes and params: name, kind, dtype and offset."""
+    text = library().dml_kernel_interface_json(kernel)
+    if text is None:
+        raise RuntimeError(last_error() or "there is no kernel")
+    interface: dict[str, Any] = json.loads(text)
+    return interface
+
+
 def graph_stats(graph: int) -> dict[str, int]:
     """Return what a graph consists of."""
     text = library().dml_graph_stats_json(graph)

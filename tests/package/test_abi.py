@@ -28,6 +28,7 @@ TYPES = {
     "double*": ctypes.POINTER(ctypes.c_double),
     "DmlPoolStats*": ctypes.POINTER(abi.DmlPoolStats),
     "DmlMemoryStats*": ctypes.POINTER(abi.DmlMemoryStats),
+    "DmlLaunch*": ctypes.POINTER(abi.DmlLaunch),
     # What Python does not look into.
     "DmlValue*": ctypes.c_void_p,
     "DmlHost*": ctypes.c_void_p,

@@ -6,7 +6,7 @@
 use crate::dtype::DType;
 use crate::ir::*;
 use crate::matrix_type::MatrixType;
-use crate::types::{ScalarType, Type, Word};
+use crate::types::{ScalarType, Type};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
@@ -23,6 +23,8 @@ struct State {
     entry: FxHashMap<EntryValue, ValueId>,
     /// By length.
     exchanges: FxHashMap<u32, SharedId>,
+    /// A function of the library is being written.
+    in_function: bool,
 }
 
 /// A value that is the same wherever it is asked for; the emitter makes it once at the top.
@@ -105,6 +107,7 @@ impl Builder {
             constants: FxHashMap::default(),
             entry: FxHashMap::default(),
             exchanges: FxHashMap::default(),
+            in_function: false,
         };
         Builder { state: RefCell::new(state) }
     }
@@ -135,6 +138,47 @@ impl Builder {
         if let Some(block) = self.state.borrow_mut().blocks.last_mut() {
             block.0.push(stmt);
         }
+    }
+
+    /// Writes a function of the library, which `write` makes of its arguments. The kernel keeps its
+    /// name in [`math::functions`](crate::math::functions), unless it is part of another function
+    /// or a single statement.
+    pub(crate) fn function<'b>(
+        &'b self,
+        name: &'static str,
+        arguments: &[Value<'b>],
+        write: impl FnOnce() -> Value<'b>,
+    ) -> Value<'b> {
+        let (values, vars) = {
+            let mut s = self.state.borrow_mut();
+            if s.in_function {
+                drop(s);
+                return write();
+            }
+            s.in_function = true;
+            s.blocks.push(Block::default());
+            (s.kernel.values.len() as ValueId, s.kernel.vars.len() as VarId)
+        };
+        let result = write();
+        let mut s = self.state.borrow_mut();
+        s.in_function = false;
+        let (values, vars) = (values..s.kernel.values.len() as ValueId, vars..s.kernel.vars.len() as VarId);
+        let body = s.blocks.pop().unwrap_or_default();
+        if let Some(block) = s.blocks.last_mut() {
+            if body.0.len() > 1 && values.contains(&result.id) {
+                let arguments = arguments.iter().map(|argument| argument.id).collect();
+                let call = Call { function: name, arguments, result: result.id, values, vars, body };
+                block.0.push(Stmt::Call(Box::new(call)));
+            } else {
+                block.0.extend(body.0);
+            }
+        }
+        result
+    }
+
+    /// What `check` says of the kernel so far, without its body.
+    pub(crate) fn checked<R>(&self, check: impl FnOnce(&Kernel) -> R) -> R {
+        check(&self.state.borrow().kernel)
     }
 
     pub(crate) fn block(&self, body: impl FnOnce()) -> Block {
@@ -179,8 +223,13 @@ impl Builder {
     /// A floating-point constant.
     pub fn float(&self, scalar: ScalarType, x: f64) -> Value<'_> {
         assert!(scalar.is_float());
-        let x = if scalar == ScalarType::F32 { f64::from(x as f32) } else { x };
-        self.constant(scalar, x.to_bits(), Inst::ConstFloat(x))
+        let bits = if scalar == ScalarType::F32 { u64::from((x as f32).to_bits()) } else { x.to_bits() };
+        self.float_bits(scalar, bits)
+    }
+
+    /// A floating-point constant by its bits.
+    pub(crate) fn float_bits(&self, scalar: ScalarType, bits: u64) -> Value<'_> {
+        self.constant(scalar, bits, Inst::ConstFloat(bits))
     }
 
     /// A constant of any type from a double: integers truncate, bool is `x != 0`.
@@ -214,12 +263,12 @@ impl Builder {
     /// A tensor argument that the kernel only reads: the next member of the parameter block is its address. Writing through
     /// it panics while the kernel is built, since the launch orders no write to it.
     pub fn input(&self, name: &str, dtype: DType) -> Pointer<'_> {
-        Pointer { read_only: true, ..self.pointer(name, dtype) }
+        Pointer { b: self, id: self.param_pointer(name, dtype, false), dtype, read_only: true }
     }
 
     /// A tensor argument that the kernel may write: the next member of the parameter block is its address.
     pub fn pointer(&self, name: &str, dtype: DType) -> Pointer<'_> {
-        Pointer { b: self, id: self.param_pointer(name, dtype.word()), dtype, read_only: false }
+        Pointer { b: self, id: self.param_pointer(name, dtype, true), dtype, read_only: false }
     }
 
     /// A number argument: the next member of the parameter block.
@@ -269,11 +318,11 @@ impl Builder {
         self.builtin(Builtin::SubgroupSize)
     }
 
-    /// A tensor argument whose elements lie in memory as `word` says, with no dtype.
-    pub(crate) fn param_pointer(&self, name: &str, word: Word) -> PointerId {
-        let id = self.state.borrow().kernel.pointers.len() as PointerId;
-        let param = self.param_of(name, ParamKind::Pointer(id));
-        self.declare_pointer(PointerInfo { word, base: PointerBase::Param(param) })
+    /// A tensor argument.
+    pub(crate) fn param_pointer(&self, name: &str, dtype: DType, writable: bool) -> PointerId {
+        let pointer = self.state.borrow().kernel.pointers.len() as PointerId;
+        let param = self.param_of(name, ParamKind::Pointer { pointer, dtype, writable });
+        self.declare_pointer(PointerInfo { word: dtype.word(), base: PointerBase::Param(param) })
     }
 
     /// A 64-bit integer argument as its two words: the next member of the parameter block.
@@ -445,6 +494,10 @@ impl<'b> Value<'b> {
         self.ty.scalar
     }
 
+    pub(crate) fn ty(self) -> Type {
+        self.ty
+    }
+
     fn with(self, other: impl Operand<'b>) -> Value<'b> {
         let other = other.value(self.b, self.ty.scalar);
         assert_eq!(self.ty, other.ty, "operands of one type");
@@ -517,23 +570,28 @@ impl<'b> Value<'b> {
 
     /// The bits of a float constant, as a constant.
     fn constant_bits(self) -> Option<Value<'b>> {
-        let Inst::ConstFloat(x) = self.b.state.borrow().kernel.values[self.id as usize].inst else {
+        let Inst::ConstFloat(bits) = self.b.state.borrow().kernel.values[self.id as usize].inst else {
             return None;
         };
-        let bits = if self.scalar() == ScalarType::F32 { u64::from((x as f32).to_bits()) } else { x.to_bits() };
         Some(self.b.int(self.scalar().unsigned(), bits))
     }
 
     /// The smaller one. A float NaN in `self` yields `other`.
     pub fn min(self, other: impl Operand<'b>) -> Value<'b> {
         let other = self.with(other);
-        if self.scalar().is_float() { self.lt(other).select(self, other) } else { self.binary(Binary::Min, other) }
+        if !self.scalar().is_float() {
+            return self.binary(Binary::Min, other);
+        }
+        self.b.function("min", &[self, other], || self.lt(other).select(self, other))
     }
 
     /// The larger one. A float NaN in `self` yields `other`.
     pub fn max(self, other: impl Operand<'b>) -> Value<'b> {
         let other = self.with(other);
-        if self.scalar().is_float() { self.gt(other).select(self, other) } else { self.binary(Binary::Max, other) }
+        if !self.scalar().is_float() {
+            return self.binary(Binary::Max, other);
+        }
+        self.b.function("max", &[self, other], || self.gt(other).select(self, other))
     }
 
     /// The larger one of two f32; of a NaN and a number, either. Cheaper than [`max`](Self::max).
@@ -553,7 +611,10 @@ impl<'b> Value<'b> {
 
     /// Absolute value; the smallest integer stays itself.
     pub fn abs(self) -> Value<'b> {
-        if self.scalar().is_float() { self.unary(Unary::Abs) } else { self.lt(0).select(-self, self) }
+        if self.scalar().is_float() {
+            return self.unary(Unary::Abs);
+        }
+        self.b.function("abs", &[self], || self.lt(0).select(-self, self))
     }
 
     /// Largest integer not above.
@@ -606,6 +667,15 @@ impl<'b> Value<'b> {
         if to == self.ty.scalar {
             return self;
         }
+        let number = self.ty.scalar != ScalarType::Bool && to != ScalarType::Bool;
+        if number && !(self.ty.scalar.is_float() && to.is_float()) {
+            return self.b.def(Type { scalar: to, ..self.ty }, Inst::Cast(self.id));
+        }
+        self.b.function("convert", &[self], || self.converted(to))
+    }
+
+    /// To or from a bool, or from one float type to another.
+    fn converted(self, to: ScalarType) -> Value<'b> {
         if to == ScalarType::Bool {
             // By the bits: a comparison of floats may take a subnormal number for 0.
             return match self.ty.scalar {
@@ -618,11 +688,7 @@ impl<'b> Value<'b> {
             return self.select(self.b.constant_of(to, 1.0), self.b.constant_of(to, 0.0));
         }
         let cast = self.b.def(Type { scalar: to, ..self.ty }, Inst::Cast(self.id));
-        if self.ty.scalar.is_float() && to.is_float() {
-            crate::math::conversion::with_subnormals(self, cast)
-        } else {
-            cast
-        }
+        crate::math::conversion::with_subnormals(self, cast)
     }
 
     /// The same bits as another type of the same width.
@@ -636,49 +702,52 @@ impl<'b> Value<'b> {
 
     /// Whether a float is NaN, by its bits; false for other types.
     pub fn is_nan(self) -> Value<'b> {
-        match self.scalar() {
+        self.b.function("is_nan", &[self], || match self.scalar() {
             ScalarType::F32 => (self.bitcast(ScalarType::U32) & 0x7fff_ffffu32).gt(0x7f80_0000u32),
             ScalarType::F64 => (self.bitcast(ScalarType::U64) & (u64::MAX >> 1)).gt(0x7ff0_0000_0000_0000u64),
             _ => self.b.bool(false),
-        }
+        })
     }
 
     /// Whether a float is infinite, by its bits; false for other types.
     pub fn is_inf(self) -> Value<'b> {
-        match self.scalar() {
+        self.b.function("is_inf", &[self], || match self.scalar() {
             ScalarType::F32 => (self.bitcast(ScalarType::U32) & 0x7fff_ffffu32).eq(0x7f80_0000u32),
             ScalarType::F64 => (self.bitcast(ScalarType::U64) & (u64::MAX >> 1)).eq(0x7ff0_0000_0000_0000u64),
             _ => self.b.bool(false),
-        }
+        })
     }
 
     /// Whether a float is neither NaN nor infinite, by its bits; true for other types.
     pub fn is_finite(self) -> Value<'b> {
-        match self.scalar() {
+        self.b.function("is_finite", &[self], || match self.scalar() {
             ScalarType::F32 => (self.bitcast(ScalarType::U32) & 0x7fff_ffffu32).lt(0x7f80_0000u32),
             ScalarType::F64 => (self.bitcast(ScalarType::U64) & (u64::MAX >> 1)).lt(0x7ff0_0000_0000_0000u64),
             _ => self.b.bool(true),
-        }
+        })
     }
 
     /// Whether a float is zero, by its bits: a comparison may take a subnormal number for 0.
     pub fn is_zero(self) -> Value<'b> {
-        let unsigned = self.scalar().unsigned();
-        (self.bitcast(unsigned) << 1).eq(0)
+        self.b.function("is_zero", &[self], || (self.bitcast(self.scalar().unsigned()) << 1).eq(0))
     }
 
     /// Whether a float is above zero, by its bits.
     pub fn is_above_zero(self) -> Value<'b> {
-        let unsigned = self.scalar().unsigned();
-        let infinity = self.like(f64::INFINITY).bitcast(unsigned);
-        (self.bitcast(unsigned) - 1).lt(infinity)
+        self.b.function("is_above_zero", &[self], || {
+            let unsigned = self.scalar().unsigned();
+            let infinity = self.like(f64::INFINITY).bitcast(unsigned);
+            (self.bitcast(unsigned) - 1).lt(infinity)
+        })
     }
 
     /// Whether a float is below zero, by its bits.
     pub fn is_below_zero(self) -> Value<'b> {
-        let unsigned = self.scalar().unsigned();
-        let (zero, infinity) = (self.like(-0.0), self.like(f64::INFINITY));
-        (self.bitcast(unsigned) - (zero.bitcast(unsigned) + 1)).lt(infinity.bitcast(unsigned))
+        self.b.function("is_below_zero", &[self], || {
+            let unsigned = self.scalar().unsigned();
+            let (zero, infinity) = (self.like(-0.0), self.like(f64::INFINITY));
+            (self.bitcast(unsigned) - (zero.bitcast(unsigned) + 1)).lt(infinity.bitcast(unsigned))
+        })
     }
 
     /// Lane `i` of a vector.

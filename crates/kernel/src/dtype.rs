@@ -65,6 +65,32 @@ impl DType {
         DType::ALL.get(code).or_else(complex).or_else(float8).copied()
     }
 
+    /// Its name in a kernel's text: `f32`, `bf16`, `u8`.
+    pub const fn short_name(self) -> &'static str {
+        match self {
+            DType::Bool => "bool",
+            DType::U8 => "u8",
+            DType::I8 => "i8",
+            DType::I16 => "i16",
+            DType::I32 => "i32",
+            DType::I64 => "i64",
+            DType::F16 => "f16",
+            DType::BF16 => "bf16",
+            DType::F32 => "f32",
+            DType::F64 => "f64",
+            DType::U16 => "u16",
+            DType::U32 => "u32",
+            DType::U64 => "u64",
+            DType::C32 => "c32",
+            DType::C64 => "c64",
+            DType::C128 => "c128",
+            DType::F8E4M3FN => "f8e4m3fn",
+            DType::F8E5M2 => "f8e5m2",
+            DType::F8E4M3FNUZ => "f8e4m3fnuz",
+            DType::F8E5M2FNUZ => "f8e5m2fnuz",
+        }
+    }
+
     /// Bytes of one element.
     pub const fn bytes(self) -> u64 {
         match self {

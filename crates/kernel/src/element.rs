@@ -89,7 +89,7 @@ impl<'b> Copy<'b, '_> {
         let value = match info.inst {
             Inst::ConstBool(x) => self.b.bool(x),
             Inst::ConstInt(x) => self.b.int(info.ty.scalar, x),
-            Inst::ConstFloat(x) => self.b.float(info.ty.scalar, x),
+            Inst::ConstFloat(bits) => self.b.float_bits(info.ty.scalar, bits),
             _ => self.define(id),
         };
         self.values[id as usize] = Some(value);
@@ -132,6 +132,8 @@ impl<'b> Copy<'b, '_> {
                     let body = b.block(|| self.block(body));
                     b.stmt(Stmt::While { test, cond, body, unroll: *unroll });
                 }
+                // A copy numbers constants where they are used, which the function does not.
+                Stmt::Call(call) => self.block(&call.body),
                 // `record` lets nothing else through.
                 other => self.b.stmt(other.clone()),
             }

@@ -117,6 +117,7 @@ impl Search<'_> {
                     self.used([cond]);
                     self.block(body);
                 }
+                Stmt::Call(ref call) => self.block(&call.body),
                 Stmt::Matrix(matrix) => match matrix {
                     MatrixStmt::Fill { value, .. }
                     | MatrixStmt::Scale { by: value, .. }

@@ -1,7 +1,9 @@
 //! The kernel as data: parameters, values in SSA form, and structured control flow.
 
+use crate::dtype::DType;
 use crate::matrix_type::{MatrixLayout, MatrixType};
 use crate::types::{ScalarType, Type, Word};
+use std::ops::Range;
 
 /// Index of a value in [`Kernel::values`].
 pub type ValueId = u32;
@@ -14,8 +16,8 @@ pub type SharedId = u32;
 /// Index of a matrix register in [`Kernel::matrices`].
 pub type MatrixId = u32;
 
-/// One compute kernel.
-#[derive(Clone, Debug)]
+/// One compute kernel. Its [text](crate::text) loses nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Kernel {
     /// For error messages and profiles.
     pub name: String,
@@ -38,7 +40,7 @@ pub struct Kernel {
 }
 
 /// A parameter. The block is laid out in order, each member aligned to its size.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Param {
     /// For printing.
     pub name: String,
@@ -47,10 +49,17 @@ pub struct Param {
 }
 
 /// The kind of a parameter.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ParamKind {
-    /// An 8-byte address.
-    Pointer(PointerId),
+    /// A tensor, by its 8-byte address.
+    #[allow(missing_docs)]
+    Pointer {
+        pointer: PointerId,
+        /// Of its elements. A kernel loads words ([`PointerInfo::word`]) and converts them.
+        dtype: DType,
+        /// The kernel may write to it. Launches order no writes to others.
+        writable: bool,
+    },
     /// A number (never a bool).
     Scalar(ScalarType),
     /// A 64-bit integer as its two 32-bit words, low first.
@@ -61,7 +70,7 @@ impl ParamKind {
     /// Bytes in the block; also its alignment.
     pub const fn bytes(self) -> u32 {
         match self {
-            ParamKind::Pointer(_) | ParamKind::Words => 8,
+            ParamKind::Pointer { .. } | ParamKind::Words => 8,
             ParamKind::Scalar(s) => s.bytes(),
         }
     }
@@ -84,7 +93,7 @@ pub fn param_offsets(params: &[Param]) -> (Vec<u32>, u32) {
 }
 
 /// A value's type and how it is made.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ValueInfo {
     /// Its type.
     pub ty: Type,
@@ -93,7 +102,7 @@ pub struct ValueInfo {
 }
 
 /// A mutable variable of one invocation; `len` above 1 makes it an array.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VarInfo {
     /// Element type.
     pub ty: Type,
@@ -102,7 +111,7 @@ pub struct VarInfo {
 }
 
 /// A pointer into a tensor.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PointerInfo {
     /// How its elements lie in memory.
     pub word: Word,
@@ -111,7 +120,7 @@ pub struct PointerInfo {
 }
 
 /// Where a pointer comes from.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PointerBase {
     /// Member of the parameter block.
     Param(u32),
@@ -122,7 +131,7 @@ pub enum PointerBase {
 }
 
 /// An array shared by a workgroup.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SharedInfo {
     /// Element type.
     pub ty: Type,
@@ -131,11 +140,11 @@ pub struct SharedInfo {
 }
 
 /// Statements in order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Block(pub Vec<Stmt>);
 
 /// One statement.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Stmt {
     /// Evaluates a value here.
@@ -176,15 +185,34 @@ pub enum Stmt {
     Barrier,
     /// Waits for the subgroup; shared memory that it wrote before is visible to it after.
     SubgroupBarrier,
+    /// A function of the library. For whom its name says nothing, it is the statements of its body.
+    Call(Box<Call>),
     /// What a whole subgroup does with its matrix registers. Every invocation of it gets there, with the same values.
     Matrix(MatrixStmt),
     /// Ends the invocation. Only at the outermost level or inside an `If` that holds no barrier.
     Return,
 }
 
+/// A function that somebody called by its name, and what that made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Call {
+    /// Its name in [`math::functions`](crate::math::functions).
+    pub function: &'static str,
+    /// What it is of.
+    pub arguments: Vec<ValueId>,
+    /// What it gives: one of its values.
+    pub result: ValueId,
+    /// The values that are its own. Constants among them may be used by others later.
+    pub values: Range<ValueId>,
+    /// The variables that are its own.
+    pub vars: Range<VarId>,
+    /// The statements, whose definitions go on to be visible behind them.
+    pub body: Block,
+}
+
 /// A statement on matrix registers. Indices and strides (u32) count elements of the shared array as it is declared, or
 /// elements of the pointer, whose dtype is the matrix's.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum MatrixStmt {
     /// Every element of an accumulator becomes a value.
@@ -237,7 +265,7 @@ pub enum MatrixStmt {
 }
 
 /// Where a matrix is loaded from or stored to.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum MatrixMemory {
     /// A shared array of numbers of 4 bytes or vectors of them, in whose bytes the elements lie packed.
     Shared(SharedId),
@@ -246,14 +274,14 @@ pub enum MatrixMemory {
 }
 
 /// How a value is made.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Inst {
     ConstBool(bool),
     /// Bits of an integer constant, truncated to the type's width.
     ConstInt(u64),
-    /// An f32 (rounded) or f64 constant.
-    ConstFloat(f64),
+    /// Bits of an f32 or f64 constant.
+    ConstFloat(u64),
     Builtin(Builtin),
     Param(u32),
     /// An input of an [`Element`](crate::Element), in no other kernel.
@@ -325,6 +353,12 @@ pub enum Inst {
 }
 
 impl Inst {
+    /// Whether the value is the same wherever it is used, and has no [`Stmt::Def`]: constants,
+    /// parameters, builtins.
+    pub fn is_entry(&self) -> bool {
+        matches!(self, Inst::ConstBool(_) | Inst::ConstInt(_) | Inst::ConstFloat(_) | Inst::Builtin(_) | Inst::Param(_))
+    }
+
     /// The instruction with every value that it takes replaced by what `f` makes of it. Variables, pointers and shared
     /// arrays keep their numbers.
     pub(crate) fn map(&self, mut f: impl FnMut(ValueId) -> ValueId) -> Inst {
@@ -383,7 +417,7 @@ pub enum Builtin {
 }
 
 /// Operations on one value. All are exact on every driver.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Unary {
     Neg,
@@ -403,7 +437,7 @@ pub enum Unary {
 }
 
 /// Operations on two values of one type. Float operations are correctly rounded and never contracted.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Binary {
     Add,
@@ -426,7 +460,7 @@ pub enum Binary {
 }
 
 /// Comparisons; float ones are ordered (false for NaN), except `Ne`, which is true for NaN.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Compare {
     Eq,
@@ -438,7 +472,7 @@ pub enum Compare {
 }
 
 /// Atomic read-modify-write operations on 32 and 64-bit integers.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Atomic {
     Add,
@@ -451,7 +485,7 @@ pub enum Atomic {
 }
 
 /// Reductions over a subgroup.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Subgroup {
     Add,

@@ -1,5 +1,6 @@
-//! A small kernel language. A kernel is written with [`Builder`], is data ([`ir::Kernel`]) that prints itself readably,
-//! and becomes SPIR-V by [`ir::Kernel::emit`]. Nothing here knows a GPU or a driver.
+//! A small kernel language. A kernel is written with [`Builder`] or as [`text`], is data
+//! ([`ir::Kernel`]) that prints itself without loss, and becomes SPIR-V by [`ir::Kernel::emit`].
+//! Nothing here knows a GPU or a driver.
 //!
 //! What is promised: float addition, subtraction and multiplication are correctly rounded and never contracted; every
 //! other float function is built from them ([`math`]), so results have the same bits on every driver, for normal
@@ -28,7 +29,6 @@ pub mod builder;
 mod collect;
 pub mod component_map;
 pub mod dense;
-mod display;
 pub mod dtype;
 mod element;
 pub mod float8;
@@ -42,6 +42,7 @@ pub mod matrix;
 pub mod matrix_type;
 pub mod spirv;
 mod storage;
+pub mod text;
 pub mod types;
 mod verify;
 
@@ -56,5 +57,6 @@ pub use matrix::Matrix;
 pub use matrix_type::{MatrixLayout, MatrixType, MatrixUse};
 pub use spirv::{Module, Needs};
 pub use storage::{convert, decode, encode, encode_pair};
+pub use text::ParseError;
 pub use types::{ScalarType, Type};
 pub use verify::InvalidKernel;

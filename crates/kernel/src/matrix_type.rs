@@ -1,6 +1,10 @@
 //! Types of matrices that subgroups hold.
 
 use crate::dtype::DType;
+use std::fmt;
+
+/// The most rows and columns: far more than any matrix unit has.
+const MOST: u32 = 1024;
 
 /// Which part a matrix takes in a product.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -9,6 +13,17 @@ pub enum MatrixUse {
     Left,
     Right,
     Accumulator,
+}
+
+impl MatrixUse {
+    /// Its name in a kernel's text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MatrixUse::Left => "left",
+            MatrixUse::Right => "right",
+            MatrixUse::Accumulator => "accumulator",
+        }
+    }
 }
 
 /// A matrix that the invocations of a subgroup hold together; which element is whose is the driver's choice.
@@ -25,6 +40,18 @@ pub struct MatrixType {
 }
 
 impl MatrixType {
+    /// Checks that it is a matrix that a kernel may declare.
+    pub(crate) fn check(self) -> Result<(), String> {
+        let sizes = [self.rows, self.columns].iter().all(|size| (1..=MOST).contains(size));
+        let elements = match self.part {
+            MatrixUse::Left | MatrixUse::Right => {
+                matches!(self.dtype, DType::F16 | DType::BF16 | DType::I8 | DType::U8)
+            }
+            MatrixUse::Accumulator => matches!(self.dtype, DType::F32 | DType::F16 | DType::I32),
+        };
+        if sizes && elements { Ok(()) } else { Err(format!("there is no matrix of type {self}")) }
+    }
+
     /// Elements.
     pub const fn len(self) -> u32 {
         self.rows * self.columns
@@ -33,6 +60,14 @@ impl MatrixType {
     /// Whether it has no elements.
     pub const fn is_empty(self) -> bool {
         self.len() == 0
+    }
+}
+
+impl fmt::Display for MatrixType {
+    /// `left f16[16, 16]`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { dtype, rows, columns, part } = *self;
+        write!(f, "{} {}[{rows}, {columns}]", part.name(), dtype.short_name())
     }
 }
 

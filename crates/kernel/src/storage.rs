@@ -8,6 +8,29 @@ use crate::dtype::DType;
 use crate::float8::Format;
 use crate::types::{ScalarType, Type};
 
+macro_rules! of_dtypes {
+    ($($dtype:ident $name:literal),* $(,)?) => {
+        /// The functions that convert elements of a dtype of reals: decode, encode, round.
+        pub(crate) fn conversions(dtype: DType) -> Option<[&'static str; 3]> {
+            Some(match dtype {
+                $(DType::$dtype => [concat!("decode_", $name), concat!("encode_", $name), concat!("round_", $name)],)*
+                DType::C32 | DType::C64 | DType::C128 => return None,
+            })
+        }
+
+        /// The dtypes of reals.
+        pub(crate) const DTYPES: &[DType] = &[$(DType::$dtype),*];
+    };
+}
+
+of_dtypes! {
+    Bool "bool", U8 "u8", I8 "i8", I16 "i16", I32 "i32", I64 "i64", F16 "f16", BF16 "bf16", F32 "f32", F64 "f64", U16 "u16",
+    U32 "u32", U64 "u64", F8E4M3FN "f8e4m3fn", F8E5M2 "f8e5m2", F8E4M3FNUZ "f8e4m3fnuz", F8E5M2FNUZ "f8e5m2fnuz",
+}
+
+/// What pairs of bf16 are encoded with; those of f16 are an instruction.
+pub(crate) const ENCODE_PAIR: &str = "encode_pair_bf16";
+
 impl<'b> Pointer<'b> {
     /// Element `index`, in the dtype's compute type. Indices are u32 below 2^31, or any 64-bit integer.
     pub fn load(self, index: impl Operand<'b>) -> Value<'b> {
@@ -94,8 +117,20 @@ impl<'b> Pointer<'b> {
     }
 }
 
+/// A conversion as a function of a name, if it has one.
+fn remembered<'b>(value: Value<'b>, name: Option<&'static str>, write: impl FnOnce() -> Value<'b>) -> Value<'b> {
+    match name {
+        Some(name) => value.builder().function(name, &[value], write),
+        None => write(),
+    }
+}
+
 /// A loaded word (u32 for narrow types) as a value of the dtype's compute type.
 pub fn decode(raw: Value<'_>, dtype: DType) -> Value<'_> {
+    remembered(raw, conversions(dtype).map(|[name, _, _]| name), || decoded(raw, dtype))
+}
+
+fn decoded(raw: Value<'_>, dtype: DType) -> Value<'_> {
     if let Some(format) = Format::of(dtype) {
         return format.decode(raw);
     }
@@ -112,6 +147,10 @@ pub fn decode(raw: Value<'_>, dtype: DType) -> Value<'_> {
 
 /// A value as the word to store: converted to the dtype's compute type, then narrowed. Bits above the dtype's are undefined.
 pub fn encode(value: Value<'_>, dtype: DType) -> Value<'_> {
+    remembered(value, conversions(dtype).map(|[_, name, _]| name), || encoded(value, dtype))
+}
+
+fn encoded(value: Value<'_>, dtype: DType) -> Value<'_> {
     let whole = value.scalar().is_float() && dtype.is_integer();
     let value = if whole { truncated(value, dtype) } else { value.cast(dtype.compute()) };
     if let Some(format) = Format::of(dtype) {
@@ -148,6 +187,10 @@ fn truncated(value: Value<'_>, dtype: DType) -> Value<'_> {
 /// A value as it would be after a store to a tensor of the dtype and a load from it: converted to the dtype's compute
 /// type, and rounded or wrapped to what the dtype holds.
 pub fn convert(value: Value<'_>, dtype: DType) -> Value<'_> {
+    remembered(value, conversions(dtype).map(|[_, _, name]| name), || rounded(value, dtype))
+}
+
+fn rounded(value: Value<'_>, dtype: DType) -> Value<'_> {
     if dtype == DType::F16 {
         return rounded_f16(value.cast(ScalarType::F32));
     }
@@ -163,7 +206,9 @@ pub fn convert(value: Value<'_>, dtype: DType) -> Value<'_> {
 pub fn encode_pair<'b>([low, high]: [Value<'b>; 2], dtype: DType) -> Value<'b> {
     match dtype {
         DType::F16 => low.halves(high),
-        DType::BF16 => (rounded_bf16(low) >> 16) | (rounded_bf16(high) & 0xffff_0000u32),
+        DType::BF16 => low
+            .builder()
+            .function(ENCODE_PAIR, &[low, high], || (rounded_bf16(low) >> 16) | (rounded_bf16(high) & 0xffff_0000u32)),
         _ => unreachable!("elements of {dtype} are no halves of a word"),
     }
 }

@@ -1,5 +1,7 @@
 //! Types of values inside a kernel.
 
+use std::fmt;
+
 /// The type of a value that a kernel computes with. Narrower types exist in memory only ([`crate::DType`]).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
@@ -38,12 +40,31 @@ impl ScalarType {
         matches!(self, ScalarType::I32 | ScalarType::U32 | ScalarType::I64 | ScalarType::U64)
     }
 
+    /// Its name in a kernel's text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ScalarType::Bool => "bool",
+            ScalarType::I32 => "i32",
+            ScalarType::U32 => "u32",
+            ScalarType::I64 => "i64",
+            ScalarType::U64 => "u64",
+            ScalarType::F32 => "f32",
+            ScalarType::F64 => "f64",
+        }
+    }
+
     /// The unsigned integer of the same width.
     pub const fn unsigned(self) -> ScalarType {
         match self {
             ScalarType::I64 | ScalarType::U64 | ScalarType::F64 => ScalarType::U64,
             _ => ScalarType::U32,
         }
+    }
+}
+
+impl fmt::Display for ScalarType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -63,6 +84,16 @@ impl Type {
     }
 }
 
+impl fmt::Display for Type {
+    /// `f32`, or `u32x4` of a vector.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.lanes {
+            1 => f.write_str(self.scalar.name()),
+            lanes => write!(f, "{}x{lanes}", self.scalar),
+        }
+    }
+}
+
 /// How elements lie in memory, as far as a load instruction sees it: 8 and 16-bit words are widened to u32.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
@@ -79,6 +110,15 @@ impl Word {
             Word::W8 => 1,
             Word::W16 => 2,
             Word::Full(s) => s.bytes(),
+        }
+    }
+
+    /// Its name in a kernel's text: that of the unsigned integer where it is narrow.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Word::W8 => "u8",
+            Word::W16 => "u16",
+            Word::Full(scalar) => scalar.name(),
         }
     }
 

@@ -5,6 +5,7 @@
 
 use crate::ir::*;
 use crate::matrix_type::{MatrixType, MatrixUse};
+use crate::text::names::mnemonic;
 use crate::types::{ScalarType, Type, Word};
 
 /// A kernel that its builder should not have made.
@@ -31,36 +32,75 @@ impl Kernel {
     /// The first instruction that is wrong, with its types.
     pub fn verify(&self) -> Result<(), InvalidKernel> {
         let invalid = |what| InvalidKernel { kernel: self.name.clone(), what };
-        if self.workgroup_size.contains(&0) {
-            return Err(invalid(format!("its workgroups have {:?} invocations", self.workgroup_size)));
-        }
-        let constant = |v: &ValueInfo| {
-            matches!(
-                v.inst,
-                Inst::ConstBool(_) | Inst::ConstInt(_) | Inst::ConstFloat(_) | Inst::Builtin(_) | Inst::Param(_)
-            )
-        };
-        let defined = self.values.iter().map(constant).collect();
-        let mut verifier =
-            Verifier { k: self, defined, pointers: vec![false; self.pointers.len()], opened: Vec::new() };
-        (0..self.values.len() as ValueId)
-            .filter(|&id| constant(&self.values[id as usize]))
-            .try_for_each(|id| verifier.value(id))
+        let defined = self.values.iter().map(|value| value.inst.is_entry()).collect();
+        let scope = Scope { defined, pointers: vec![false; self.pointers.len()] };
+        let mut verifier = Verifier { k: self, scope: Some(scope), opened: Vec::new() };
+        self.check_declarations()
+            .and_then(|()| {
+                (0..self.values.len() as ValueId)
+                    .filter(|&id| self.values[id as usize].inst.is_entry())
+                    .try_for_each(|id| verifier.value(id).map_err(|what| at(id, &what)))
+            })
             .and_then(|()| verifier.block(&self.body))
             .map_err(invalid)
     }
+
+    /// Checks what is declared: workgroups, parameters and memory.
+    fn check_declarations(&self) -> Check {
+        let size = self.workgroup_size;
+        let invocations = size.iter().try_fold(1u32, |all, &size| all.checked_mul(size));
+        check(!size.contains(&0) && invocations.is_some(), || format!("its workgroups have {size:?} invocations"))?;
+        for (param, p) in self.params.iter().zip(0..) {
+            let fits = match param.kind {
+                ParamKind::Pointer { pointer, dtype, writable: _ } => {
+                    let info = self.pointers.get(pointer as usize);
+                    !dtype.is_complex()
+                        && info.is_some_and(|info| (info.word, info.base) == (dtype.word(), PointerBase::Param(p)))
+                }
+                ParamKind::Scalar(scalar) => scalar != ScalarType::Bool,
+                ParamKind::Words => true,
+            };
+            check(fits, || format!("parameter {p} is {:?}", param.kind))?;
+        }
+        let bytes = |ty: Type, len: u32| u64::from(ty.scalar.bytes().max(1)) * u64::from(ty.lanes) * u64::from(len);
+        let lengths = self.vars.iter().map(|var| var.len).chain(self.shared.iter().map(|shared| shared.len));
+        check(lengths.min() != Some(0), || "an array has no elements".to_owned())?;
+        let private: u64 = self.vars.iter().map(|var| bytes(var.ty, var.len)).sum();
+        check(private <= MOST_BYTES, || format!("an invocation has {private} bytes of variables"))?;
+        let shared: u64 = self.shared.iter().map(|shared| bytes(shared.ty, shared.len)).sum();
+        check(shared <= MOST_BYTES, || format!("a workgroup has {shared} bytes of memory"))?;
+        self.matrices.iter().try_for_each(|matrix| matrix.check())
+    }
+
+    /// Checks a value's type and those of its operands, wherever it is used.
+    pub(crate) fn check_value(&self, id: ValueId) -> Check {
+        Verifier { k: self, scope: None, opened: Vec::new() }.value(id)
+    }
+
+    /// The same of a statement without blocks.
+    pub(crate) fn check_statement(&self, stmt: &Stmt) -> Check {
+        Verifier { k: self, scope: None, opened: Vec::new() }.statement(stmt)
+    }
 }
+
+/// The most bytes of variables, and of a workgroup's arrays: more than any adapter has.
+const MOST_BYTES: u64 = 16 << 20;
 
 type Check = Result<(), String>;
 
 struct Verifier<'k> {
     k: &'k Kernel,
-    /// Values that may be used here.
-    defined: Vec<bool>,
-    /// Moved pointers that may be used here.
-    pointers: Vec<bool>,
+    /// What may be used here; `None`: anything that there is.
+    scope: Option<Scope>,
     /// What the open blocks defined, in order.
     opened: Vec<Definition>,
+}
+
+struct Scope {
+    /// Values.
+    defined: Vec<bool>,
+    /// Moved pointers.
+    pointers: Vec<bool>,
 }
 
 #[derive(Copy, Clone)]
@@ -77,42 +117,80 @@ fn is_number(ty: Type) -> bool {
     ty.scalar != ScalarType::Bool
 }
 
+fn at(id: ValueId, what: &str) -> String {
+    format!("%{id}: {what}")
+}
+
+/// Types of operands, for messages.
+fn list(types: &[Type]) -> String {
+    types.iter().map(Type::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether memory is accessed by this type: one element by its own type, several by any vector of
+/// numbers.
+fn moves(word: Word, ty: Type) -> bool {
+    match ty.lanes {
+        1 => ty.scalar == word.value() && is_number(ty),
+        lanes => is_number(ty) && matches!(lanes, 2 | 4),
+    }
+}
+
 fn check(holds: bool, what: impl FnOnce() -> String) -> Check {
     if holds { Ok(()) } else { Err(what()) }
 }
 
 impl Verifier<'_> {
     fn used(&self, id: ValueId) -> Result<Type, String> {
-        match self.defined.get(id as usize) {
-            Some(true) => Ok(self.k.values[id as usize].ty),
+        let seen = self.scope.as_ref().is_none_or(|scope| scope.defined.get(id as usize) == Some(&true));
+        match self.k.values.get(id as usize) {
+            Some(value) if seen => Ok(value.ty),
             _ => Err(format!("%{id} is used where its definition has not run")),
         }
     }
 
     fn index(&self, id: ValueId) -> Check {
         let ty = self.used(id)?;
-        check(ty.lanes == 1 && ty.scalar.is_integer(), || format!("%{id} of type {ty:?} is used as an index"))
+        check(ty.lanes == 1 && ty.scalar.is_integer(), || format!("an index is an integer, not {ty}"))
     }
 
     fn pointer(&self, id: PointerId) -> Result<Word, String> {
         let info = self.k.pointers.get(id as usize).ok_or_else(|| format!("there is no pointer {id}"))?;
-        let usable = matches!(info.base, PointerBase::Param(_)) || self.pointers[id as usize];
-        check(usable, || format!("pointer {id} is used where its definition has not run"))?;
+        let seen = self.scope.as_ref().is_none_or(|scope| scope.pointers[id as usize]);
+        check(seen || matches!(info.base, PointerBase::Param(_)), || {
+            format!("pointer {id} is used where its definition has not run")
+        })?;
         Ok(info.word)
+    }
+
+    /// A pointer that is written through.
+    fn written(&self, id: PointerId) -> Result<Word, String> {
+        let word = self.pointer(id)?;
+        let mut base = self.k.pointers[id as usize].base;
+        while let PointerBase::Offset(of, _) = base {
+            base = self.k.pointers[of as usize].base;
+        }
+        if let PointerBase::Param(p) = base
+            && let Some(Param { name, kind: ParamKind::Pointer { writable: false, .. } }) =
+                self.k.params.get(p as usize)
+        {
+            return Err(format!("{name} is an input, which nothing is written to"));
+        }
+        Ok(word)
     }
 
     /// An atomic access of this type.
     fn atomic(&self, pointer: PointerId, index: ValueId, ty: Type) -> Check {
-        let word = self.pointer(pointer)?;
+        let word = self.written(pointer)?;
         self.index(index)?;
         let fits = ty.lanes == 1 && ty.scalar.is_integer() && word == Word::Full(ty.scalar);
-        check(fits, || format!("an atomic operation of type {ty:?} on memory of {word:?}"))
+        check(fits, || format!("an atomic operation on {ty} in memory of {}", word.name()))
     }
 
     /// Element `index` of a variable.
     fn variable(&self, var: VarId, index: Option<ValueId>) -> Result<Type, String> {
         let info = self.k.vars.get(var as usize).ok_or_else(|| format!("there is no variable {var}"))?;
-        check(index.is_some() || info.len <= 1, || format!("array {var} is used as a whole"))?;
+        check(index.is_some() || info.len == 1, || "an array is used as a whole".to_owned())?;
+        check(index.is_none() || info.len > 1, || "a variable that is no array has no elements".to_owned())?;
         index.map_or(Ok(()), |index| self.index(index))?;
         Ok(info.ty)
     }
@@ -129,7 +207,7 @@ impl Verifier<'_> {
 
     fn accumulator(&self, id: MatrixId) -> Result<MatrixType, String> {
         let ty = self.matrix(id)?;
-        check(ty.part == MatrixUse::Accumulator, || format!("matrix {id} of type {ty:?} is used as an accumulator"))?;
+        check(ty.part == MatrixUse::Accumulator, || format!("a matrix {ty} is used as an accumulator"))?;
         Ok(ty)
     }
 
@@ -137,17 +215,18 @@ impl Verifier<'_> {
     fn matrix_memory(&self, ty: MatrixType, memory: MatrixMemory, places: [ValueId; 2]) -> Check {
         for place in places {
             let index = self.used(place)?;
-            check(index == Type::scalar(ScalarType::U32), || format!("a matrix at or by %{place} of type {index:?}"))?;
+            let fits = index == Type::scalar(ScalarType::U32);
+            check(fits, || format!("a matrix's place and stride are of type u32, not {index}"))?;
         }
         match memory {
             MatrixMemory::Shared(id) => {
                 let array = self.k.shared.get(id as usize).ok_or_else(|| format!("there is no shared array {id}"))?;
                 let fits = array.ty.scalar.bytes() == 4;
-                check(fits, || format!("a matrix of type {ty:?} in shared array {id} of {:?}", array.ty))
+                check(fits, || format!("a matrix {ty} in an array of {}", array.ty))
             }
             MatrixMemory::Pointer(id) => {
                 let word = self.pointer(id)?;
-                check(word == ty.dtype.word(), || format!("a matrix of type {ty:?} in memory of {word:?}"))
+                check(word == ty.dtype.word(), || format!("a matrix {ty} in memory of {}", word.name()))
             }
         }
     }
@@ -157,10 +236,15 @@ impl Verifier<'_> {
         match *stmt {
             MatrixStmt::Fill { matrix, value } => {
                 let (ty, value) = (self.accumulator(matrix)?, self.used(value)?);
-                check(value == Type::scalar(ty.dtype.compute()), || format!("a {ty:?} is filled with {value:?}"))
+                check(value == Type::scalar(ty.dtype.compute()), || format!("a matrix {ty} is filled with {value}"))
             }
-            MatrixStmt::Load { matrix, from: memory, index, stride, layout: _ }
-            | MatrixStmt::Store { matrix, to: memory, index, stride, layout: _ } => {
+            MatrixStmt::Load { matrix, from: memory, index, stride, layout: _ } => {
+                self.matrix_memory(self.matrix(matrix)?, memory, [index, stride])
+            }
+            MatrixStmt::Store { matrix, to: memory, index, stride, layout: _ } => {
+                if let MatrixMemory::Pointer(pointer) = memory {
+                    self.written(pointer)?;
+                }
                 self.matrix_memory(self.matrix(matrix)?, memory, [index, stride])
             }
             MatrixStmt::MultiplyAdd { sum, left, right } => {
@@ -168,38 +252,39 @@ impl Verifier<'_> {
                 let parts = (left.part, right.part) == (MatrixUse::Left, MatrixUse::Right);
                 let sizes = (left.rows, right.columns, left.columns) == (sum.rows, sum.columns, right.rows);
                 let fits = parts && sizes && float(sum) == float(left) && float(sum) == float(right);
-                check(fits, || format!("a product of {left:?} and {right:?} is added to {sum:?}"))
+                check(fits, || format!("a product of {left} and {right} is added to {sum}"))
             }
             MatrixStmt::Add { to, from } => {
                 let (to, from) = (self.accumulator(to)?, self.accumulator(from)?);
-                check(to == from, || format!("{from:?} is added to {to:?}"))
+                check(to == from, || format!("{from} is added to {to}"))
             }
             MatrixStmt::Scale { matrix, by } => {
                 let (ty, by) = (self.accumulator(matrix)?, self.used(by)?);
-                check(float(ty) && by == Type::scalar(ScalarType::F32), || format!("{ty:?} is multiplied by {by:?}"))
+                check(float(ty) && by == Type::scalar(ScalarType::F32), || format!("{ty} is multiplied by {by}"))
             }
             MatrixStmt::Convert { to, from } => {
                 let (to, from) = (self.accumulator(to)?, self.accumulator(from)?);
                 let sizes = (to.rows, to.columns) == (from.rows, from.columns);
                 let fits = sizes && float(to) && float(from) && to.dtype != from.dtype;
-                check(fits, || format!("{from:?} is converted to {to:?}"))
+                check(fits, || format!("{from} is converted to {to}"))
             }
             MatrixStmt::SetComponent { matrix, component, value } => {
                 let (ty, value) = (self.matrix(matrix)?, self.used(value)?);
                 let fits = float(ty) && component < ty.len() && value == Type::scalar(ScalarType::F32);
-                check(fits, || format!("component {component} of {ty:?} becomes {value:?}"))
+                check(fits, || format!("component {component} of {ty} becomes {value}"))
             }
         }
     }
 
     fn value(&self, id: ValueId) -> Check {
         let ValueInfo { ty, ref inst } = self.k.values[id as usize];
-        let wrong = || format!("%{id} of type {ty:?} is {inst:?}");
-        let wrong_of = |operands: &[Type]| format!("%{id} of type {ty:?} is {inst:?} of {operands:?}");
+        let wrong = || format!("{} gives no {ty}", mnemonic(inst));
+        let wrong_of = |operands: &[Type]| format!("{} of {} gives no {ty}", mnemonic(inst), list(operands));
         match *inst {
             Inst::ConstBool(_) => check(ty == BOOL, wrong),
             Inst::ConstInt(_) => check(ty.lanes == 1 && ty.scalar.is_integer(), wrong),
             Inst::ConstFloat(_) => check(ty.lanes == 1 && ty.scalar.is_float(), wrong),
+            Inst::Builtin(Builtin::Group(d) | Builtin::Local(d) | Builtin::Groups(d)) if d > 2 => Err(wrong()),
             Inst::Builtin(_) => check(ty == Type::scalar(ScalarType::U32), wrong),
             Inst::Param(p) => match self.k.params.get(p as usize).map(|p| p.kind) {
                 Some(ParamKind::Scalar(s)) => check(ty == Type::scalar(s) && is_number(ty), wrong),
@@ -265,9 +350,9 @@ impl Verifier<'_> {
                 check(var == ty, || wrong_of(&[var]))
             }
             Inst::Load { pointer, index } => {
-                self.pointer(pointer)?;
+                let word = self.pointer(pointer)?;
                 self.index(index)?;
-                check(is_number(ty) && matches!(ty.lanes, 1 | 2 | 4), wrong)
+                check(moves(word, ty), || format!("memory of {} gives no {ty}", word.name()))
             }
             Inst::LoadShared { shared, index } => {
                 let element = self.shared(shared, index)?;
@@ -342,10 +427,11 @@ impl Verifier<'_> {
     }
 
     fn close(&mut self, before: usize) {
+        let Some(scope) = &mut self.scope else { return };
         for definition in self.opened.drain(before..) {
             match definition {
-                Definition::Value(id) => self.defined[id as usize] = false,
-                Definition::Pointer(id) => self.pointers[id as usize] = false,
+                Definition::Value(id) => scope.defined[id as usize] = false,
+                Definition::Pointer(id) => scope.pointers[id as usize] = false,
             }
         }
     }
@@ -354,10 +440,13 @@ impl Verifier<'_> {
         match *stmt {
             Stmt::Def(id) => {
                 check((id as usize) < self.k.values.len(), || format!("there is no value %{id}"))?;
-                check(!self.defined[id as usize], || format!("%{id} is defined twice"))?;
-                self.value(id)?;
-                self.defined[id as usize] = true;
-                self.opened.push(Definition::Value(id));
+                let twice = self.scope.as_ref().is_some_and(|scope| scope.defined[id as usize]);
+                check(!twice, || format!("%{id} is defined twice"))?;
+                self.value(id).map_err(|what| at(id, &what))?;
+                if let Some(scope) = &mut self.scope {
+                    scope.defined[id as usize] = true;
+                    self.opened.push(Definition::Value(id));
+                }
                 Ok(())
             }
             Stmt::DefPointer(id) => {
@@ -370,51 +459,56 @@ impl Verifier<'_> {
                         self.pointer(base)?;
                         let by = self.used(elements)?;
                         let fits = by.lanes == 1 && by.scalar.is_integer() && by.scalar.bytes() == 8;
-                        check(fits, || format!("pointer {id} is moved by %{elements} of type {by:?}"))?;
+                        check(fits, || format!("a pointer is moved by a u64 or an i64, not by {by}"))?;
                     }
                     PointerBase::Address(address) => {
                         let ty = self.used(address)?;
-                        check(ty == WORDS, || format!("pointer {id} is made of %{address} of type {ty:?}"))?;
+                        check(ty == WORDS, || format!("an address is two u32, not {ty}"))?;
                     }
                 }
-                self.pointers[id as usize] = true;
-                self.opened.push(Definition::Pointer(id));
+                if let Some(scope) = &mut self.scope {
+                    scope.pointers[id as usize] = true;
+                    self.opened.push(Definition::Pointer(id));
+                }
                 Ok(())
             }
             Stmt::SetVar { var, index, value } => {
                 let (to, from) = (self.variable(var, index)?, self.used(value)?);
-                check(to == from, || format!("variable {var} of type {to:?} is set to %{value} of type {from:?}"))
+                check(to == from, || format!("a variable of type {to} takes no {from}"))
             }
             Stmt::Store { pointer, index, value } => {
-                let (word, ty) = (self.pointer(pointer)?, self.used(value)?);
+                let (word, ty) = (self.written(pointer)?, self.used(value)?);
                 self.index(index)?;
-                check(is_number(ty), || format!("%{value} of type {ty:?} is stored to memory of {word:?}"))
+                check(moves(word, ty), || format!("memory of {} takes no {ty}", word.name()))
             }
             Stmt::StoreShared { shared, index, lane, value } => {
                 let (to, from) = (self.shared(shared, index)?, self.used(value)?);
                 let to = match lane {
                     Some(lane) => {
                         self.index(lane)?;
-                        check(to.lanes > 1, || format!("a lane of shared array {shared} of type {to:?} is set"))?;
+                        check(to.lanes > 1, || format!("an element of type {to} has no lanes"))?;
                         Type::scalar(to.scalar)
                     }
                     None => to,
                 };
-                check(to == from, || format!("shared array {shared} of {to:?} is set to %{value} of type {from:?}"))
+                check(to == from, || format!("an array of {to} takes no {from}"))
             }
             Stmt::If { cond, ref then, ref otherwise } => {
                 let ty = self.used(cond)?;
-                check(ty == BOOL, || format!("an if on %{cond} of type {ty:?}"))?;
+                check(ty == BOOL, || format!("if takes a bool, not {ty}"))?;
                 self.block(then)?;
                 self.block(otherwise)
             }
             Stmt::While { ref test, cond, ref body, unroll: _ } => {
+                let ends = test.0.iter().any(|stmt| matches!(stmt, Stmt::Return));
+                check(!ends, || "a loop returns before its while".to_owned())?;
                 // The test runs at least once, and before the body: what it defines is usable in the body and behind the loop.
                 self.open(test)?;
                 let ty = self.used(cond)?;
-                check(ty == BOOL, || format!("a while on %{cond} of type {ty:?}"))?;
+                check(ty == BOOL, || format!("while takes a bool, not {ty}"))?;
                 self.block(body)
             }
+            Stmt::Call(ref call) => self.open(&call.body),
             Stmt::Matrix(ref stmt) => self.matrix_statement(stmt),
             Stmt::Barrier | Stmt::SubgroupBarrier | Stmt::Return => Ok(()),
         }
@@ -452,7 +546,7 @@ mod tests {
                 let (x, y) = (b.u32(1).eq(2), b.u32(3).eq(4));
                 b.def(BOOL, Inst::Binary(op, x.id, y.id));
             });
-            assert!(result.is_err_and(|what| what.contains("kernel test is not valid") && what.contains("Bool")));
+            assert!(result.is_err_and(|what| what.contains("kernel test is not valid") && what.contains("bool")));
         }
         let result = verdict(|b| {
             let x = b.u32(1).eq(2);
@@ -506,7 +600,7 @@ mod tests {
                 Inst::Atomic { op: Atomic::Add, pointer: 0, index: b.u32(0).id, value: b.u32(1).id },
             );
         });
-        assert!(narrow.is_err_and(|what| what.contains("W16")));
+        assert!(narrow.is_err_and(|what| what.contains("u16")));
         assert!(verdict(|b| b.stmt(Stmt::SetVar { var: 3, index: None, value: b.u32(0).id })).is_err());
     }
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::validated_for;
+use common::{returns_from_text, validated_for};
 use dml_kernel::interpret::{Argument, run};
 use dml_kernel::ir::{Inst, ParamKind};
 use dml_kernel::{Atomic, Builder, DType, Kernel, ScalarType, Subgroup, Target, Value};
@@ -45,7 +45,7 @@ fn same_everywhere(kernel: &Kernel, groups: [u32; 3], memory: &[Vec<u8>], number
             .params
             .iter()
             .map(|param| match param.kind {
-                ParamKind::Pointer(_) => Argument::Memory(buffers.next().expect("memory for every pointer")),
+                ParamKind::Pointer { .. } => Argument::Memory(buffers.next().expect("memory for every pointer")),
                 _ => Argument::Number(*rest.next().expect("a number for every other")),
             })
             .collect();
@@ -55,6 +55,7 @@ fn same_everywhere(kernel: &Kernel, groups: [u32; 3], memory: &[Vec<u8>], number
     let original = result(kernel);
     for target in targets() {
         let lowered = kernel.lowered(&target);
+        returns_from_text(&lowered);
         assert_eq!(result(&lowered), original, "{target:?}\n{kernel}\n{lowered}");
         let needs = validated_for(kernel, &target).needs;
         assert!(target.int64 || !needs.i64, "{kernel}");

@@ -212,7 +212,13 @@ fn invocations_have_components() {
 #[test]
 fn kernels_print_their_matrices() {
     let text = kernel(cases()[0]).to_string();
-    for line in ["matrix m0: F16 16x16 Left", "m0 = p0[0] by 16 RowMajor", "m2 += m0 * m1", "m2 *= 2.0", "m2 += m3"] {
+    for line in [
+        "matrix @matrix0: left f16[16, 16]",
+        "matrix_load @matrix0, @a[0], 16, row_major",
+        "matrix_multiply_add @matrix2, @matrix0, @matrix1",
+        "matrix_scale @matrix2, 2.0",
+        "matrix_add @matrix2, @matrix3",
+    ] {
         assert!(text.contains(line), "{line} in\n{text}");
     }
 }

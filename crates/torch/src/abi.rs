@@ -220,6 +220,38 @@ pub struct DmlHost {
     pub deterministic: u8,
 }
 
+/// Bytes of a device's memory.
+#[repr(C)]
+#[derive(Copy, Clone, Debug)]
+pub struct DmlRange {
+    /// The address of the first byte.
+    pub address: u64,
+    /// The number of bytes.
+    pub bytes: u64,
+}
+
+/// A run of a kernel.
+#[repr(C)]
+#[derive(Copy, Clone, Debug)]
+pub struct DmlLaunch {
+    /// The parameter block, in the host's byte order: addresses (8 bytes) and numbers in the
+    /// kernel's order, each aligned to its size, the block's end to 4. The address 0 stands for
+    /// memory without bytes.
+    pub params: *const c_void,
+    /// Bytes of the parameter block.
+    pub params_bytes: usize,
+    /// What the kernel may read. Accesses to bytes that are not named are not ordered.
+    pub reads: *const DmlRange,
+    /// Number of ranges that it may read.
+    pub reads_count: usize,
+    /// What the kernel may write.
+    pub writes: *const DmlRange,
+    /// Number of ranges that it may write.
+    pub writes_count: usize,
+    /// Workgroups in each dimension. None run if one is 0.
+    pub groups: [u32; 3],
+}
+
 /// The kinds of a `DmlActivity`.
 pub mod work {
     /// A kernel ran.

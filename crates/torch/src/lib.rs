@@ -31,6 +31,7 @@ pub mod generator;
 pub mod graph;
 pub mod handle;
 pub mod host;
+pub mod kernel;
 mod log;
 pub mod measure;
 pub mod memory;

@@ -4,8 +4,11 @@ use dml_kernel::Kernel;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Emits a kernel and fails the test if the validator rejects it.
+/// Emits a kernel and fails the test if the validator rejects it, or if its text is read as another
+/// kernel.
 pub fn accepted(kernel: &Kernel) {
+    let parsed = kernel.to_string().parse::<Kernel>();
+    assert!(parsed.as_ref() == Ok(kernel), "{}: {:?}\n{kernel}", kernel.name, parsed.err());
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let name = format!("dml-aten-{}-{}.spv", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let file = std::env::temp_dir().join(name);

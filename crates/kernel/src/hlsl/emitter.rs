@@ -193,7 +193,7 @@ impl<'k> Emitter<'k> {
                 false => format!("block.w{}", offsets[i] / 4 + n),
             };
             values[i] = match param.kind {
-                ParamKind::Pointer(pointer) => {
+                ParamKind::Pointer { pointer, .. } => {
                     let line = format!("const Address p{pointer} = uint2({}, {});", word(0), word(1));
                     self.line(&line);
                     None
@@ -289,6 +289,7 @@ impl<'k> Emitter<'k> {
                 self.inside(body);
                 self.line("}");
             }
+            Stmt::Call(ref call) => call.body.0.iter().for_each(|stmt| self.statement(stmt)),
             Stmt::Barrier => self.line("GroupMemoryBarrierWithGroupSync();"),
             Stmt::SubgroupBarrier => self.line("GroupMemoryBarrier();"),
             Stmt::Matrix(_) => unreachable!("such kernels are refused"),
@@ -308,6 +309,7 @@ impl<'k> Emitter<'k> {
                     self.line(&format!("Address p{id};"));
                 }
                 Stmt::While { ref test, .. } => self.declare_of(test),
+                Stmt::Call(ref call) => self.declare_of(&call.body),
                 _ => {}
             }
         }

@@ -29,9 +29,8 @@ pub(super) fn constant(value: &ValueInfo) -> Option<String> {
             ScalarType::I64 => format!("((int64_t){x:#x}ull)"),
             _ => format!("((uint64_t){x:#x}ull)"),
         },
-        Inst::ConstFloat(x) if scalar == ScalarType::F32 => format!("asfloat({:#x}u)", (x as f32).to_bits()),
-        Inst::ConstFloat(x) => {
-            let bits = x.to_bits();
+        Inst::ConstFloat(bits) if scalar == ScalarType::F32 => format!("asfloat({bits:#x}u)"),
+        Inst::ConstFloat(bits) => {
             format!("asdouble({:#x}u, {:#x}u)", bits as u32, bits >> 32)
         }
         _ => return None,

@@ -268,8 +268,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
             match info.inst {
                 Inst::ConstBool(x) => machine.fill(id, u64::from(x)),
                 Inst::ConstInt(x) => machine.fill(id, narrow(info.ty.scalar, x)),
-                Inst::ConstFloat(x) if info.ty.scalar == ScalarType::F32 => machine.fill(id, bits32(x as f32)),
-                Inst::ConstFloat(x) => machine.fill(id, x.to_bits()),
+                Inst::ConstFloat(bits) => machine.fill(id, bits),
                 Inst::Param(p) => match machine.arguments[p as usize] {
                     Argument::Number(x) if info.ty.lanes == 2 => {
                         machine.fill(id, x & 0xffff_ffff);
@@ -448,6 +447,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
                     self.block(body, &inner);
                 }
             }
+            Stmt::Call(ref call) => self.block(&call.body, mask),
             Stmt::Barrier | Stmt::SubgroupBarrier => {}
             Stmt::Matrix(ref stmt) => self.matrix(stmt, mask),
             Stmt::Return => {

@@ -3,7 +3,8 @@
 use crate::builder::{Builder, Value};
 use crate::ir::{Block, Stmt, ValueId};
 
-/// Writes an `If`, a loop, a barrier or a return again, with what `value` and `block` make of its values and its blocks.
+/// Writes an `If`, a loop, a call, a barrier or a return again, with what `value` and `block` make
+/// of its values and its blocks.
 pub(super) fn rewrite<'b, L>(
     lowering: &mut L,
     b: &'b Builder,
@@ -24,6 +25,8 @@ pub(super) fn rewrite<'b, L>(
             let body = b.block(|| block(lowering, body));
             b.stmt(Stmt::While { test, cond, body, unroll });
         }
+        // What it becomes is no function of that name.
+        Stmt::Call(ref call) => block(lowering, &call.body),
         Stmt::Barrier => b.barrier(),
         Stmt::SubgroupBarrier => b.subgroup_barrier(),
         Stmt::Return => b.return_(),

@@ -25,10 +25,6 @@ impl<'b> Double<'b> {
         Self { bits }
     }
 
-    pub(super) fn constant(b: &'b Builder, x: f64) -> Self {
-        Self::new(long(b, x.to_bits()))
-    }
-
     fn builder(self) -> &'b Builder {
         self.bits.builder()
     }

@@ -3,6 +3,7 @@
 use super::control;
 use super::double::Double;
 use crate::builder::{Builder, Value};
+use crate::dtype::DType;
 use crate::ir::*;
 use crate::types::{ScalarType, Type, Word};
 
@@ -66,9 +67,9 @@ impl<'b> Lowering<'b, '_> {
         let (b, k) = (self.b, self.k);
         for param in &k.params {
             let value = match param.kind {
-                ParamKind::Pointer(id) => {
-                    let word = lowered_word(k.pointers[id as usize].word);
-                    self.pointers[id as usize] = b.param_pointer(&param.name, word);
+                ParamKind::Pointer { pointer, dtype, writable } => {
+                    let dtype = if dtype == DType::F64 { DType::U64 } else { dtype };
+                    self.pointers[pointer as usize] = b.param_pointer(&param.name, dtype, writable);
                     None
                 }
                 ParamKind::Scalar(scalar) => Some(b.param(&param.name, lowered_type(Type::scalar(scalar)).scalar)),
@@ -93,10 +94,10 @@ impl<'b> Lowering<'b, '_> {
         // What has no definition that runs before it is used.
         let ValueInfo { ty, ref inst } = self.k.values[id as usize];
         let value = match *inst {
-            Inst::ConstFloat(x) if is_double(ty) => Double::constant(self.b, x).bits,
+            Inst::ConstFloat(bits) if is_double(ty) => self.b.int(ScalarType::U64, bits),
             Inst::ConstBool(x) => self.b.bool(x),
             Inst::ConstInt(bits) => self.b.int(ty.scalar, bits),
-            Inst::ConstFloat(x) => self.b.float(ty.scalar, x),
+            Inst::ConstFloat(bits) => self.b.float_bits(ty.scalar, bits),
             Inst::Builtin(builtin) => self.b.builtin(builtin),
             Inst::Param(p) => self.params[p as usize].expect("a parameter that is used as a number is one"),
             _ => unreachable!("%{id} of kernel {} is used before its definition", self.k.name),

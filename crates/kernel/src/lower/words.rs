@@ -6,6 +6,7 @@ use super::address::Address;
 use super::control;
 use super::pair::Pair;
 use crate::builder::{Builder, Value};
+use crate::dtype::DType;
 use crate::ir::*;
 use crate::types::{ScalarType, Type, Word};
 
@@ -64,9 +65,9 @@ impl<'b, 'k> Lowering<'b, 'k> {
         let (b, k) = (self.b, self.k);
         for param in &k.params {
             let value = match param.kind {
-                ParamKind::Pointer(id) => {
+                ParamKind::Pointer { pointer: id, writable, dtype: _ } => {
                     // Of words, as parameter blocks have them all; only its address is taken.
-                    let address = Address::of_param(b, b.param_pointer(&param.name, Word::Full(ScalarType::U32)));
+                    let address = Address::of_param(b, b.param_pointer(&param.name, DType::U32, writable));
                     self.pointers[id as usize] = Some(self.address(address, k.pointers[id as usize].word));
                     None
                 }
@@ -111,7 +112,7 @@ impl<'b, 'k> Lowering<'b, 'k> {
             Inst::ConstInt(bits) if self.splits(ty) => Lowered::Pairs(vec![Pair::constant(self.b, bits)]),
             Inst::ConstBool(x) => Lowered::Same(self.b.bool(x)),
             Inst::ConstInt(bits) => Lowered::Same(self.b.int(ty.scalar, bits)),
-            Inst::ConstFloat(x) => Lowered::Same(self.b.float(ty.scalar, x)),
+            Inst::ConstFloat(bits) => Lowered::Same(self.b.float_bits(ty.scalar, bits)),
             Inst::Builtin(builtin) => Lowered::Same(self.b.builtin(builtin)),
             Inst::Param(p) => self.params[p as usize].clone().expect("a parameter that is used as a number is one"),
             _ => unreachable!("%{id} of kernel {} is used before its definition", self.k.name),

@@ -80,8 +80,8 @@ impl<'b> Folding<'b, '_> {
         let (b, k) = (self.b, self.k);
         for param in &k.params {
             let value = match param.kind {
-                ParamKind::Pointer(id) => {
-                    let pointer = b.param_pointer(&param.name, k.pointers[id as usize].word);
+                ParamKind::Pointer { pointer: id, dtype, writable } => {
+                    let pointer = b.param_pointer(&param.name, dtype, writable);
                     self.runs.iter_mut().for_each(|run| run.pointers[id as usize] = pointer);
                     None
                 }
@@ -105,7 +105,7 @@ impl<'b> Folding<'b, '_> {
         let value = match *inst {
             Inst::ConstBool(x) => b.bool(x),
             Inst::ConstInt(bits) => b.int(ty.scalar, bits),
-            Inst::ConstFloat(x) => b.float(ty.scalar, x),
+            Inst::ConstFloat(bits) => b.float_bits(ty.scalar, bits),
             Inst::Param(p) => self.params[p as usize].expect("a parameter that is used as a number is one"),
             Inst::Builtin(Builtin::Local(d)) if self.runs[run].place[usize::from(d)] > 0 => {
                 let before = self.runs[run].place[usize::from(d)] * self.size[usize::from(d)];

@@ -20,42 +20,42 @@ fn neither_is_nan<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
 
 /// `a == b`; false for NaN.
 pub fn equal<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
-    if !a.scalar().is_float() {
-        return a.eq(b);
-    }
-    order(a).eq(order(b)) & !a.is_nan()
+    a.builder().function("equal", &[a, b], || match a.scalar().is_float() {
+        true => order(a).eq(order(b)) & !a.is_nan(),
+        false => a.eq(b),
+    })
 }
 
 /// `a < b`; false if either is NaN. As everywhere, false is less than true.
 pub fn less<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
-    if !a.scalar().is_float() {
-        return a.lt(b);
-    }
-    order(a).lt(order(b)) & neither_is_nan(a, b)
+    a.builder().function("less", &[a, b], || match a.scalar().is_float() {
+        true => order(a).lt(order(b)) & neither_is_nan(a, b),
+        false => a.lt(b),
+    })
 }
 
 /// `a <= b`; false if either is NaN.
 pub fn less_equal<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
-    if !a.scalar().is_float() {
-        return a.le(b);
-    }
-    order(a).le(order(b)) & neither_is_nan(a, b)
+    a.builder().function("less_equal", &[a, b], || match a.scalar().is_float() {
+        true => order(a).le(order(b)) & neither_is_nan(a, b),
+        false => a.le(b),
+    })
 }
 
 /// The larger of two, of equal ones (zeros of both signs) the first; NaN if either is.
 pub fn maximum<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
-    match a.scalar() {
+    a.builder().function("maximum", &[a, b], || match a.scalar() {
         ScalarType::Bool => a | b,
         s if s.is_float() => (b.is_nan() & !a.is_nan() | less(a, b)).select(b, a),
         _ => a.max(b),
-    }
+    })
 }
 
 /// The smaller of two, of equal ones (zeros of both signs) the first; NaN if either is.
 pub fn minimum<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
-    match a.scalar() {
+    a.builder().function("minimum", &[a, b], || match a.scalar() {
         ScalarType::Bool => a & b,
         s if s.is_float() => (b.is_nan() & !a.is_nan() | less(b, a)).select(b, a),
         _ => a.min(b),
-    }
+    })
 }

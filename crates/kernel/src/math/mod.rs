@@ -10,6 +10,7 @@ pub mod comparison;
 pub mod complex;
 pub mod conversion;
 pub mod double;
+pub mod functions;
 pub mod ordinary;
 pub mod single;
 pub mod special;
@@ -18,16 +19,19 @@ pub mod special;
 pub type Unary = for<'b> fn(Value<'b>) -> Value<'b>;
 /// A function of two arguments.
 pub type Binary = for<'b> fn(Value<'b>, Value<'b>) -> Value<'b>;
+/// A function of three arguments.
+pub type Ternary = for<'b> fn(Value<'b>, Value<'b>, Value<'b>) -> Value<'b>;
 
 macro_rules! functions {
     ($list:ident: $function:ty; $($(#[$doc:meta])* $name:ident($x:ident $(, $y:ident)?);)*) => {
         $($(#[$doc])*
         pub fn $name<'b>($x: Value<'b> $(, $y: Value<'b>)?) -> Value<'b> {
-            match $x.scalar() {
+            let name = functions::text_name(stringify!($name));
+            $x.builder().function(name, &[$x $(, $y)?], || match $x.scalar() {
                 ScalarType::F32 => single::$name($x $(, $y)?),
                 ScalarType::F64 => double::$name($x $(, $y)?),
-                other => unreachable!("{} of {other:?}", stringify!($name)),
-            }
+                other => unreachable!("{name} of {other:?}"),
+            })
         })*
 
         /// The functions of so many arguments, by name.

@@ -392,9 +392,7 @@ impl<'k> Emitter<'k> {
         let scalar = value.ty.scalar;
         let bits = match value.inst {
             Inst::ConstBool(x) => u64::from(x),
-            Inst::ConstInt(x) => x,
-            Inst::ConstFloat(x) if scalar == ScalarType::F32 => u64::from((x as f32).to_bits()),
-            Inst::ConstFloat(x) => x.to_bits(),
+            Inst::ConstInt(x) | Inst::ConstFloat(x) => x,
             _ => return,
         };
         self.values[id as usize] = self.constant(scalar, bits);
@@ -459,7 +457,7 @@ impl<'k> Emitter<'k> {
             .map(|p| match p.kind {
                 // Every address has one type in the block: a block may not mention 8 and 16-bit types, not even
                 // behind a pointer.
-                ParamKind::Pointer(_) => self.ty(TypeKey::Buffer(Word::Full(ScalarType::U32), 1)),
+                ParamKind::Pointer { .. } => self.ty(TypeKey::Buffer(Word::Full(ScalarType::U32), 1)),
                 ParamKind::Scalar(s) => self.scalar(s),
                 ParamKind::Words => self.ty(TypeKey::Plain(WORDS)),
             })
@@ -486,7 +484,7 @@ impl<'k> Emitter<'k> {
                 operands.extend(aligned(self.k.params[i].kind.bytes()));
             }
             let value = self.op_into(Op::Load, member, operands);
-            if let ParamKind::Pointer(pointer) = self.k.params[i].kind {
+            if let ParamKind::Pointer { pointer, .. } = self.k.params[i].kind {
                 let word = self.k.pointers[pointer as usize].word;
                 self.pointers[pointer as usize] =
                     if word == Word::Full(ScalarType::U32) { value } else { self.retyped(value, word, 1) };
@@ -671,6 +669,7 @@ impl<'k> Emitter<'k> {
             }
             Stmt::If { cond, ref then, ref otherwise } => self.branch(cond, then, otherwise),
             Stmt::While { ref test, cond, ref body, unroll } => self.repeat(test, cond, body, unroll),
+            Stmt::Call(ref call) => call.body.0.iter().for_each(|stmt| self.statement(stmt)),
             Stmt::Barrier => {
                 let workgroup = self.constant(ScalarType::U32, spirv::Scope::Workgroup as u64);
                 self.barrier(workgroup);

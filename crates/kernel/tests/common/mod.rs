@@ -1,4 +1,5 @@
-//! Checks a module with `spirv-val` (package spirv-tools), the arbiter of what drivers must accept.
+//! Checks a kernel's module with `spirv-val` (package spirv-tools), the arbiter of what drivers
+//! must accept, and the kernel's text.
 
 use dml_kernel::{FloatModes, Kernel, Module, Target};
 use std::process::Command;
@@ -17,8 +18,19 @@ pub fn validated(kernel: &Kernel) -> Module {
     validated_for(kernel, &Target { floats, ..Target::default() })
 }
 
+/// Fails the test if the kernel's text is not the kernel's.
+pub fn returns_from_text(kernel: &Kernel) {
+    let text = kernel.to_string();
+    match text.parse::<Kernel>() {
+        Ok(parsed) => assert!(parsed == *kernel, "{text}\nis read as\n{parsed}\n{kernel:?}\n{parsed:?}"),
+        Err(error) => panic!("{error}\n{text}"),
+    }
+}
+
 /// As [`validated`], for an adapter that lacks something.
+#[allow(dead_code, reason = "each test uses a part")]
 pub fn validated_for(kernel: &Kernel, target: &Target) -> Module {
+    returns_from_text(kernel);
     let module = kernel.emit_for(target).expect("a valid kernel");
     // Tests that run at a time may have kernels of one name.
     static COUNT: AtomicU32 = AtomicU32::new(0);

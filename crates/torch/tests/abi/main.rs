@@ -10,7 +10,8 @@ mod read;
 
 use dml_kernel::DType;
 use dml_torch::abi::{
-    DTYPE_NONE, DmlActivity, DmlHost, DmlMemoryStats, DmlPayload, DmlPoolStats, DmlStat, DmlTensor, DmlValue,
+    DTYPE_NONE, DmlActivity, DmlHost, DmlLaunch, DmlMemoryStats, DmlPayload, DmlPoolStats, DmlRange, DmlStat,
+    DmlTensor, DmlValue,
 };
 use read::{Definition, Interface, Named};
 use std::fmt::Write as _;
@@ -73,7 +74,18 @@ fn a_c_compiler_reads_the_header() {
             writeln!(program, "_Static_assert(sizeof({name}) == {bytes}, \"{name} has {bytes} bytes in Rust\");").unwrap();
         )*};
     }
-    check!(DmlTensor, DmlPayload, DmlValue, DmlHost, DmlActivity, DmlStat, DmlPoolStats, DmlMemoryStats);
+    check!(
+        DmlTensor,
+        DmlPayload,
+        DmlValue,
+        DmlHost,
+        DmlRange,
+        DmlLaunch,
+        DmlActivity,
+        DmlStat,
+        DmlPoolStats,
+        DmlMemoryStats
+    );
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("abi.c");
     std::fs::write(&file, program).unwrap();
     if cfg!(windows) {

@@ -69,7 +69,8 @@ fn class(head: &str, docs: &[String], body: &str) -> String {
     format!("\n\nclass {head}:\n    \"\"\"{docs}\"\"\"\n\n{body}\n\n")
 }
 
-/// The structs that Python reads and writes: numbers, and structs of them.
+/// The structs that Python reads and writes: numbers, arrays and structs of them, and pointers to
+/// bytes and to such structs.
 #[derive(Default)]
 struct Plain(HashSet<String>);
 
@@ -78,6 +79,12 @@ impl Plain {
         match of {
             Type::Number(_) => true,
             Type::Struct(name) => self.0.contains(name),
+            Type::Array(of, _) => self.has(of),
+            Type::Pointer { to, is_const: true } => match &**to {
+                Type::Void => true,
+                Type::Struct(name) => self.0.contains(name),
+                _ => false,
+            },
             _ => false,
         }
     }
@@ -98,7 +105,8 @@ impl Plain {
                 _ => "c_void_p".to_owned(),
             },
             Type::Function(..) => "c_void_p".to_owned(),
-            Type::Char | Type::Array(..) => panic!("no argument is one"),
+            Type::Array(of, length) => format!("{} * {length}", self.ctype(of)),
+            Type::Char => panic!("no argument is one"),
         }
     }
 }

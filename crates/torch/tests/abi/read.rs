@@ -4,8 +4,8 @@ use std::path::Path;
 use syn::{Attribute, Expr, Fields, FnArg, Item, Lit, Meta, Pat, ReturnType, Visibility};
 
 /// The files with functions, in the order of their sections.
-const SECTIONS: [&str; 10] =
-    ["error", "operators", "device", "memory", "pinned", "generator", "graph", "event", "profile", "measure"];
+const SECTIONS: [&str; 11] =
+    ["error", "operators", "device", "memory", "pinned", "generator", "graph", "kernel", "event", "profile", "measure"];
 
 /// The whole interface.
 pub struct Interface {

@@ -3,6 +3,7 @@
 //! surrounds them.
 
 use super::{Binary, Unary};
+use crate::builder::Value;
 
 mod airy;
 mod bessel;
@@ -16,37 +17,95 @@ mod sum;
 mod tables;
 mod zeta;
 
-pub use airy::airy_ai;
-pub use bessel::{i0, i0e, i1, i1e, j0, j1, k0, k0e, k1, k1e, y0, y1};
-pub use error::{erfcx, erfinv, ndtri};
-pub use gamma::{digamma, lgamma};
-pub use incomplete_gamma::{igamma, igammac};
-pub use sample_gradient::{beta_sample_gradient, gamma_sample_gradient};
-pub use sum::{flipped_by, fused, magnitude, product, sum};
+pub use sum::{flipped_by, product, sum};
 pub(super) use sum::{two_product, two_sum};
-pub use zeta::zeta;
 
-/// The functions of one argument, by name.
-pub const UNARY: &[(&str, Unary)] = &[
-    ("lgamma", lgamma),
-    ("digamma", digamma),
-    ("erfinv", erfinv),
-    ("erfcx", erfcx),
-    ("ndtri", ndtri),
-    ("i0", i0),
-    ("i0e", i0e),
-    ("i1", i1),
-    ("i1e", i1e),
-    ("j0", j0),
-    ("j1", j1),
-    ("y0", y0),
-    ("y1", y1),
-    ("k0", k0),
-    ("k0e", k0e),
-    ("k1", k1),
-    ("k1e", k1e),
-    ("airy_ai", airy_ai),
-];
+macro_rules! functions {
+    (
+        $list:ident: $function:ty;
+        $($(#[$doc:meta])* $module:ident::$name:ident($($x:ident),*);)*
+    ) => {
+        $($(#[$doc])*
+        pub fn $name<'b>($($x: Value<'b>),*) -> Value<'b> {
+            let arguments = [$($x),*];
+            arguments[0].builder().function(stringify!($name), &arguments, || $module::$name($($x),*))
+        })*
 
-/// The functions of two arguments, by name.
-pub const BINARY: &[(&str, Binary)] = &[("zeta", zeta), ("igamma", igamma), ("igammac", igammac)];
+        /// The functions of so many arguments, by name.
+        pub const $list: &[(&str, $function)] = &[$((stringify!($name), $name)),*];
+    };
+}
+
+functions! {
+    UNARY: Unary;
+    /// Logarithm of the absolute value of the gamma function.
+    gamma::lgamma(x);
+    /// Derivative of the logarithm of the gamma function.
+    gamma::digamma(x);
+    /// Inverse of the error function.
+    error::erfinv(x);
+    /// `erfc(x) e^(x^2)`
+    error::erfcx(x);
+    /// Inverse of the normal distribution's function.
+    error::ndtri(x);
+    /// Modified Bessel function of the first kind of order 0.
+    bessel::i0(x);
+    /// `i0(x) e^-|x|`
+    bessel::i0e(x);
+    /// Modified Bessel function of the first kind of order 1.
+    bessel::i1(x);
+    /// `i1(x) e^-|x|`
+    bessel::i1e(x);
+    /// Bessel function of the first kind of order 0.
+    bessel::j0(x);
+    /// Bessel function of the first kind of order 1.
+    bessel::j1(x);
+    /// Bessel function of the second kind of order 0.
+    bessel::y0(x);
+    /// Bessel function of the second kind of order 1.
+    bessel::y1(x);
+    /// Modified Bessel function of the second kind of order 0.
+    bessel::k0(x);
+    /// `k0(x) e^x`
+    bessel::k0e(x);
+    /// Modified Bessel function of the second kind of order 1.
+    bessel::k1(x);
+    /// `k1(x) e^x`
+    bessel::k1e(x);
+    /// The Airy function Ai.
+    airy::airy_ai(x);
+}
+
+functions! {
+    BINARY: Binary;
+    /// The Hurwitz zeta function: the sum of `(q + k)^-s` over k from 0.
+    zeta::zeta(s, q);
+    /// Regularised lower incomplete gamma function.
+    incomplete_gamma::igamma(a, x);
+    /// Regularised upper incomplete gamma function.
+    incomplete_gamma::igammac(a, x);
+}
+
+/// `-(dP/da) / p` of the gamma distribution of shape `a` and scale 1 at `x`: how a sample moves
+/// with its shape. As on the CPU zero where `x` is not positive.
+pub fn gamma_sample_gradient<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
+    let write = || sample_gradient::gamma_sample_gradient(a, x);
+    a.builder().function("gamma_sample_gradient", &[a, x], write)
+}
+
+/// `-(dI/da) / p / (1 - x)` of the beta distribution of `a` and `total - a`, which stays as it is,
+/// at `x`. As on the CPU zero where `x` is not positive.
+pub fn beta_sample_gradient<'b>(x: Value<'b>, a: Value<'b>, total: Value<'b>) -> Value<'b> {
+    let write = || sample_gradient::beta_sample_gradient(x, a, total);
+    x.builder().function("beta_sample_gradient", &[x, a, total], write)
+}
+
+/// `a * b + c`, rounded once or nearly: what a fused multiply-add gives, on every adapter.
+pub fn fused<'b>(a: Value<'b>, b: Value<'b>, c: Value<'b>) -> Value<'b> {
+    a.builder().function("fused", &[a, b, c], || sum::fused(a, b, c))
+}
+
+/// `x` without its sign, by its bits: subnormal numbers stay.
+pub fn magnitude(x: Value<'_>) -> Value<'_> {
+    x.builder().function("magnitude", &[x], || sum::magnitude(x))
+}

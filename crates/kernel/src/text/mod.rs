@@ -1,0 +1,204 @@
+//! The text of a kernel: what [`Kernel`] prints, and what [`Kernel::from_str`] reads.
+//! `parse(print(k)) == k`.
+//!
+//! ```
+//! use dml_kernel::Kernel;
+//!
+//! let text = "
+//! // Doubles n numbers.
+//! kernel double [4, 1, 1] {
+//!   output @x: f32
+//!   param %n: u32
+//!   %first: u32 = mul group.x, 4
+//!   %i: u32 = add %first, local.x
+//!   %inside: bool = lt %i, %n
+//!   if %inside {
+//!     %number: f32 = load @x[%i]
+//!     %twice: f32 = mul %number, 2.0
+//!     store @x[%i], %twice
+//!   }
+//! }";
+//! let kernel: Kernel = text.parse()?;
+//! assert_eq!(kernel.to_string().parse(), Ok(kernel));
+//!
+//! let error = text.replace("%twice\n", "%inside\n").parse::<Kernel>().unwrap_err();
+//! assert_eq!(error.to_string(), "12:5: memory of f32 takes no bool");
+//! # Ok::<(), dml_kernel::ParseError>(())
+//! ```
+//!
+//! # The language
+//!
+//! A text is one kernel: `kernel NAME [X, Y, Z] { .. }`, with the invocations of a workgroup in
+//! each dimension. Names are words, or any text in quotes. `//` begins a comment; where lines end
+//! does not matter. `%name` is a value, which is defined once, before it is used, and is known to
+//! the end of the block that defines it. `@name` is memory: a tensor, a variable, an array of the
+//! workgroup, a matrix. A name may consist of digits; a printed kernel names values by their
+//! index in [`Kernel::values`].
+//!
+//! Types of values are `bool`, `i32`, `u32`, `i64`, `u64`, `f32`, `f64`, and vectors of 2 or 4
+//! numbers, `f32x4`. A literal is `true`, `-7`, `0x1f`, `0.5`, `1e-3`, `inf` or `nan`; a float in
+//! hexadecimal digits is given by its bits. A literal has the type that the instruction wants
+//! there, or the one that it states, `7:u64`.
+//!
+//! Operands that need no definition: `group.x` (index of the workgroup), `local.x` (index of the
+//! invocation in it), `groups.x` (number of workgroups), each also with `y` and `z`;
+//! `subgroup.lane`, `subgroup.size`, `subgroup.index`. All are `u32`.
+//!
+//! ## Declarations
+//!
+//! A declaration holds from there to the end of the kernel, in whichever block it stands.
+//!
+//! - `input @x: bf16`: the next parameter is the address of a tensor that is only read.
+//! - `output @x: bf16`: the next parameter is the address of a tensor that is written, and maybe
+//!   read.
+//! - `param %n: u32`: the next parameter is a number.
+//! - `var @sum: f32`, `var @list: f32[8]`: a variable or an array of each invocation.
+//! - `shared @tile: f32[256]`, `shared @tile: f32x4[64]`: an array of the workgroup.
+//! - `matrix @a: left f16[16, 16]`: a matrix of the subgroup, with rows and columns: `left`,
+//!   `right` or `accumulator`.
+//! - `const 256:u32`, `const group.x`: makes the value here, for the sake of the values' order
+//!   alone.
+//!
+//! A parameter whose name is no word has the name in quotes: `param %7 "n 1": u32`. Elements of
+//! tensors of 8 and 16 bits are loaded and stored as `u32`.
+//!
+//! ## Statements
+//!
+//! - `%y: f32 = ..` defines a value by an instruction or a function, with its type.
+//! - `@p: f32 = offset @x, %n` defines a pointer, `%n` (`u64` or `i64`) elements behind another
+//!   one.
+//! - `store @x[%i], %y` writes an element of a tensor, an array or a workgroup's array, or with a
+//!   vector as many neighbours. `store @sum, %y` writes a variable.
+//! - `store @tile[%i].%lane, %y` writes one lane (`u32`) of an element of a workgroup's array of
+//!   vectors.
+//! - `if %c { .. } else { .. }`
+//! - `loop { .. while %c .. }` runs what stands before `while`, ends where `%c` is false, runs
+//!   the rest, and repeats. Values that are defined before `while` are known after it and behind
+//!   the loop. `loop unroll { .. }` asks the driver to unroll the loop.
+//! - `barrier` and `subgroup_barrier` wait for the workgroup or the subgroup, and make visible
+//!   what it wrote to the workgroup's arrays.
+//! - `return` ends the invocation.
+//! - `matrix_fill @c, %y`, `matrix_multiply_add @c, @a, @b`, `matrix_add @c, @d`,
+//!   `matrix_scale @c, %y`, `matrix_convert @c, @d`: see [`MatrixStmt`](crate::ir::MatrixStmt).
+//! - `matrix_load @a, @x[%i], %stride, row_major` and `matrix_store`, from and to a tensor or a
+//!   workgroup's array; or `column_major`.
+//! - `matrix_set @c, 3, %y` sets a component of this invocation.
+//!
+//! ## Instructions
+//!
+//! What each means is said at [`ir::Inst`](crate::ir::Inst).
+//!
+//! - Of one value: `neg not abs floor ceil trunc round count_ones highest_bit fast_exp2`.
+//! - Of two: `add sub mul div rem and or xor shl shr min max mul_high larger`.
+//! - Comparisons: `eq ne lt le gt ge`.
+//! - `select %c, %a, %b`, `fma %a, %b, %c`.
+//! - `cast %a` converts a number to the type that is defined, `bitcast %a` keeps the bits.
+//! - `load @x[%i]`, `load @sum`; with a vector's type, as many neighbours.
+//! - `vector %a, %b`, `lane %v, 0`.
+//! - `atomic_add @x[%i], %a`, and `_min _max _and _or _xor _exchange`, give the old value; so does
+//!   `compare_exchange @x[%i], %expected, %a`.
+//! - `subgroup_add %a`, and `_min _max _first`; `shuffle_xor %a, 16`.
+//! - `halves %low, %high`: two f32 as f16 in a word; `half %word, 0`: one of them as f32.
+//! - `matrix_get @c, 3`: a component of this invocation.
+//!
+//! ## Functions
+//!
+//! Functions of the [library](crate::math) are called like instructions, `%y: f32 = exp %x`. They
+//! become instructions that give the same bits on every adapter.
+//! [`math::functions`](crate::math::functions) lists them.
+//!
+//! Of floats, with a result of their type:
+//!
+//! - `reciprocal sqrt rsqrt exp exp2 expm1 log log1p log2 log10 sigmoid erf erfc`
+//! - `sin cos tan asin acos atan sinh cosh tanh`, `atan2 %y, %x`
+//! - `div pow fmod`, of two
+//! - `multiply %a, %b`, `fused %a, %b, %c`, `magnitude %a`: `mul`, `fma` and `abs` that keep
+//!   subnormal numbers on every adapter; `fused` is rounded once, or nearly
+//! - `min max`, of two; a NaN in the first one gives the second
+//! - `lgamma digamma erfinv erfcx ndtri i0 i0e i1 i1e j0 j1 y0 y1 k0 k0e k1 k1e airy_ai`, of two
+//!   `zeta igamma igammac gamma_sample_gradient`, of three `beta_sample_gradient`
+//!
+//! Of other types:
+//!
+//! - `maximum minimum`, of two values of any type; NaN where one is NaN
+//! - `equal less less_equal`, of two values of any type: comparisons that tell subnormal numbers
+//!   from 0 on every adapter
+//! - `is_nan is_inf is_finite is_zero is_above_zero is_below_zero`, of a float
+//! - `abs`, of an integer
+//! - `convert`, from any type to any other; a number is true where it is not 0
+//! - `decode_bf16`: a loaded element as the type that its dtype is computed with, `f32` here and
+//!   `i32` for narrow integers; `encode_bf16`: any value as an element to store; `round_bf16`:
+//!   what both make of a value. Each dtype has the three.
+//! - `encode_pair_bf16 %low, %high`: two f32 in a word (of f16 that is `halves`)
+//!
+//! ## Lowered kernels
+//!
+//! Only kernels that were [rewritten for an adapter](crate::Target) have parameters of type
+//! `words` and the instructions `address @x` and `@p: f32 = at %words`.
+//!
+//! # Order
+//!
+//! The values of a kernel are numbered, and drivers get them in this order. A text has the order
+//! of the calls of a [`Builder`](crate::Builder): a value is made where it is defined, a literal
+//! where it is first used. So a kernel that a builder made, as all are, is read as it was
+//! printed.
+
+mod lex;
+mod literal;
+pub(crate) mod names;
+mod parse;
+mod print;
+
+use crate::ir::Kernel;
+use std::fmt;
+use std::str::FromStr;
+
+/// Why a text is no kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// The line, from 1 on.
+    pub line: usize,
+    /// The character in the line, from 1 on.
+    pub column: usize,
+    /// What is wrong there.
+    pub what: String,
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.what)
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// What is wrong, and the byte of the text where.
+struct Wrong {
+    at: usize,
+    what: String,
+}
+
+impl Wrong {
+    fn new(at: usize, what: impl Into<String>) -> Self {
+        Self { at, what: what.into() }
+    }
+
+    fn in_text(self, text: &str) -> ParseError {
+        let before = &text[..self.at];
+        let line = before.rfind('\n').map_or(0, |end| end + 1);
+        ParseError {
+            line: before.matches('\n').count() + 1,
+            column: before[line..].chars().count() + 1,
+            what: self.what,
+        }
+    }
+}
+
+impl FromStr for Kernel {
+    type Err = ParseError;
+
+    /// A [valid](Kernel::verify) kernel.
+    fn from_str(text: &str) -> Result<Kernel, ParseError> {
+        parse::kernel(text).map_err(|wrong| wrong.in_text(text))
+    }
+}
