@@ -34,6 +34,8 @@ typedef struct DmlTensor DmlTensor;
 typedef union DmlPayload DmlPayload;
 typedef struct DmlValue DmlValue;
 typedef struct DmlHost DmlHost;
+typedef struct DmlRange DmlRange;
+typedef struct DmlLaunch DmlLaunch;
 typedef struct DmlActivity DmlActivity;
 typedef struct DmlStat DmlStat;
 typedef struct DmlPoolStats DmlPoolStats;
@@ -204,6 +206,27 @@ struct DmlHost {
   uint8_t (*product_dtype)(void* context);
   uint8_t default_dtype;  // `torch.get_default_dtype()`
   uint8_t deterministic;  // `torch.are_deterministic_algorithms_enabled()`
+};
+
+// Bytes of a device's memory.
+struct DmlRange {
+  uint64_t address;  // The address of the first byte.
+  uint64_t bytes;  // The number of bytes.
+};
+
+// A run of a kernel.
+struct DmlLaunch {
+  // The parameter block, in the host's byte order: addresses (8 bytes) and numbers in the
+  // kernel's order, each aligned to its size, the block's end to 4. The address 0 stands for
+  // memory without bytes.
+  const void* params;
+  size_t params_bytes;  // Bytes of the parameter block.
+  // What the kernel may read. Accesses to bytes that are not named are not ordered.
+  const DmlRange* reads;
+  size_t reads_count;  // Number of ranges that it may read.
+  const DmlRange* writes;  // What the kernel may write.
+  size_t writes_count;  // Number of ranges that it may write.
+  uint32_t groups[3];  // Workgroups in each dimension. None run if one is 0.
 };
 
 // The kinds of a `DmlActivity`.
@@ -495,6 +518,32 @@ void dml_graph_free(uint64_t graph);
 
 // Whether the calling thread is capturing. Opens no device.
 int32_t dml_is_capturing(int32_t device, int32_t* capturing);
+
+// ---- Kernels of one's own. A text is one kernel of the engine's language,
+// `kernel double [64, 1, 1] { .. }`: its reference is the rustdoc of `dml_kernel::text`, an
+// example is `examples/own_kernel.py`.
+
+// A kernel of a device, from `length` bytes of text. A text that is no kernel is a
+// `DML_VALUE_ERROR` whose message begins with line and column, "3:15: "; a kernel that needs a
+// feature that the adapter lacks is a `DML_NOT_IMPLEMENTED`. Equal kernels are compiled once, in
+// the background, however their texts are laid out.
+int32_t dml_kernel_from_text(int32_t device, const char* text, size_t length, uint64_t* kernel);
+
+// Drops a handle of a kernel. Launches that are enqueued still run.
+void dml_kernel_free(uint64_t kernel);
+
+// A kernel's interface as JSON; null on error. Keys: `name`, `workgroup` (invocations in each
+// dimension), `bytes` (of the parameter block), `params`: of each, in order, `name`, `kind`
+// ("input", "output" or "param"), `dtype` ("f32"), `offset` in the block.
+const char* dml_kernel_interface_json(uint64_t kernel);
+
+// Enqueues a run of a kernel, in order with all other work, or captures it.
+//
+// Checked: each range is memory in use of the device; the address of an output is in what may be
+// written, that of an input in what may be read or written; addresses are aligned to their
+// elements; the adapter runs so many workgroups. Not checked: the indices that the kernel
+// computes. A kernel that leaves its ranges reads or overwrites other tensors.
+int32_t dml_launch(int32_t device, uint64_t kernel, const DmlLaunch* launch);
 
 // ---- Events. A handle owns its event.
 

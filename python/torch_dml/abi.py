@@ -113,6 +113,29 @@ class DmlPrecision(IntEnum):
     MEDIUM = 2
 
 
+class DmlRange(Structure):
+    """Bytes of a device's memory."""
+
+    _fields_ = (
+        ("address", c_uint64),
+        ("bytes", c_uint64),
+    )
+
+
+class DmlLaunch(Structure):
+    """A run of a kernel."""
+
+    _fields_ = (
+        ("params", c_void_p),
+        ("params_bytes", c_size_t),
+        ("reads", POINTER(DmlRange)),
+        ("reads_count", c_size_t),
+        ("writes", POINTER(DmlRange)),
+        ("writes_count", c_size_t),
+        ("groups", c_uint32 * 3),
+    )
+
+
 class DmlWork(IntEnum):
     """The kinds of a `DmlActivity`."""
 
@@ -226,6 +249,10 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "dml_graph_stats_json": (c_char_p, [c_uint64]),
     "dml_graph_free": (None, [c_uint64]),
     "dml_is_capturing": (c_int32, [c_int32, POINTER(c_int32)]),
+    "dml_kernel_from_text": (c_int32, [c_int32, c_char_p, c_size_t, POINTER(c_uint64)]),
+    "dml_kernel_free": (None, [c_uint64]),
+    "dml_kernel_interface_json": (c_char_p, [c_uint64]),
+    "dml_launch": (c_int32, [c_int32, c_uint64, POINTER(DmlLaunch)]),
     "dml_event_record": (c_int32, [c_int32, c_int32, POINTER(c_uint64)]),
     "dml_event_query": (c_int32, [c_uint64, POINTER(c_int32)]),
     "dml_event_wait": (c_int32, [c_uint64]),

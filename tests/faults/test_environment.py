@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from torch_dml import environment
 
-
 from tests.support.environment import ROOT
 from tests.support.processes import run_python
 
