@@ -5,10 +5,11 @@
 //!     [--roles forward,query,key,value,keyvalue] [--dtype bf16] [--causal 1] [--device 0] [--runs 12]
 //! ```
 //!
-//! A size is batch, heads, length and elements of a head; a tile is written as `4x16x64`: subgroups, rows of each, and columns
-//! of a step, with `l` behind it for lazy sums (forward) and `s` where rows stay in shared memory. `table` tries all that the
-//! library has for the size, the one that it takes first; `all` many more. Rates count the products that a role computes: 2 forward and for values, 3 for queries and for keys, 4 for
-//! keys and values together.
+//! A size is batch, heads, length and elements of a head; a tile is written as `4x16x64`:
+//! subgroups, rows of each, and columns of a step, with `l` behind it for lazy sums (forward) and
+//! `s` where rows stay in shared memory. `table` tries all that the library has for the size, the
+//! one that it takes first; `all` many more. Rates count the products that a role computes: 2
+//! forward and for values, 3 for queries and for keys, 4 for keys and values together.
 
 #[path = "../crates/aten/tests/common/mod.rs"]
 mod common;

@@ -1,11 +1,13 @@
-"""Small work on dml and on CUDA in one process: single operators, chains, read-backs, networks, optimizers.
+"""Small work on dml and on CUDA in one process: single operators, chains, read-backs, networks,
+optimizers.
 
     python benches/eager_latency.py
     python benches/eager_latency.py --processes 1 --only MLP
 
-Prints microseconds (medians of rounds that end with a synchronisation, then of processes) and the ratio of dml to CUDA
-(the median of the processes' ratios, with the smallest and the largest): hosts are noisy, and a process may be lucky.
-In each, CUDA is measured before dml is registered: PyTorch's autograd asks for streams of one accelerator only.
+Prints microseconds (medians of rounds that end with a synchronisation, then of processes) and the
+ratio of dml to CUDA (the median of the processes' ratios, with the smallest and the largest): hosts
+are noisy, and a process may be lucky. In each, CUDA is measured before dml is registered: PyTorch's
+autograd asks for streams of one accelerator only.
 """
 
 from __future__ import annotations

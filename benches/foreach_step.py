@@ -1,10 +1,12 @@
-"""Optimizer steps on dml and on CUDA in one process: host time, total time and launches of one step.
+"""Optimizer steps on dml and on CUDA in one process: host time, total time and launches of one
+step.
 
     python benches/foreach_step.py
     TORCH_DML_FOREACH=single python benches/foreach_step.py   # one launch a tensor, to compare
 
-Prints microseconds of one step, medians of rounds: host is until `step` returns, total ends with a synchronisation.
-CUDA is measured before dml is registered: PyTorch's autograd asks for streams of one accelerator only.
+Prints microseconds of one step, medians of rounds: host is until `step` returns, total ends with a
+synchronisation. CUDA is measured before dml is registered: PyTorch's autograd asks for streams of
+one accelerator only.
 """
 
 from __future__ import annotations

@@ -5,11 +5,13 @@
 //!     [--dtype f32] [--layout nn,nt,tn,tt] [--split-k 1,4] [--batch 1] [--device 0] [--runs 12] [--left-f32]
 //! ```
 //!
-//! A size is `n` or `MxNxK`; a tile is written as `128x256x16/8x8/8x4`, with `/s1` for one stage, `/k2` for two
-//! neighbours along k, `/x` for swizzled shared memory, `/g` for no prefetch in the last step,
-//! `/u` for two k-tiles a turn; on matrix units as `m128x256x32/64x64`, a workgroup's part and a subgroup's. `table` is what
-//! the library itself chooses, `matrix` all of its tiles on matrix units. With `--left-f32` the first operand of a product of f16 or bf16
-//! lies in memory as float32: it is converted in a pass before the product, or on load; `*` marks what the library chooses.
+//! A size is `n` or `MxNxK`; a tile is written as `128x256x16/8x8/8x4`, with `/s1` for one stage,
+//! `/k2` for two neighbours along k, `/x` for swizzled shared memory, `/g` for no prefetch in the
+//! last step, `/u` for two k-tiles a turn; on matrix units as `m128x256x32/64x64`, a workgroup's
+//! part and a subgroup's. `table` is what the library itself chooses, `matrix` all of its tiles on
+//! matrix units. With `--left-f32` the first operand of a product of f16 or bf16 lies in memory as
+//! float32: it is converted in a pass before the product, or on load; `*` marks what the library
+//! chooses.
 
 #[path = "../crates/aten/tests/common/mod.rs"]
 mod common;
@@ -300,7 +302,8 @@ fn measure(
     let call = call("gemm", host);
     let device = &host.device;
     device.upload(out.data, &vec![0; (out.numel() as u64 * out.element_size()) as usize])?;
-    // An idle GPU clocks down and takes a while to come back: warm it up for a fixed time, then leave it no pause.
+    // An idle GPU clocks down and takes a while to come back: warm it up for a fixed time, then
+    // leave it no pause.
     let warm = std::time::Instant::now();
     // Sums of parts of k are the operator's own.
     let kept = host.count();

@@ -37,7 +37,8 @@ fn launch(device: &Device, kernel: &KernelRef, out: u64, x: u64, y: u64) -> Resu
     })
 }
 
-/// Runs `body` `count` times, best of five rounds; `after` ends a round and is not counted. ns each.
+/// Runs `body` `count` times, best of five rounds; `after` ends a round and is not counted. ns
+/// each.
 fn measure(
     what: &str,
     count: u32,
@@ -70,7 +71,8 @@ fn main() -> Result<(), Error> {
     let sync = || device.synchronize();
     measure("kernel lookup", 100_000, || add(device).map(drop), sync)?;
     measure("allocate + free", 100_000, || device.allocate(bytes).map(|a| device.free(a)), sync)?;
-    // Below 8 pending nothing is submitted, so this is the enqueuing alone; the flush is not counted.
+    // Below 8 pending nothing is submitted, so this is the enqueuing alone; the flush is not
+    // counted.
     let out = device.allocate(bytes)?;
     measure("launch, 3 enqueued", 3, || launch(device, kernel, out, x, y), sync)?;
     let operator = || {

@@ -1,10 +1,12 @@
-"""How soon a lone operator runs when the host does nothing after it: no wait, no read-back, no further operator.
+"""How soon a lone operator runs when the host does nothing after it: no wait, no read-back, no
+further operator.
 
     python benches/lone_operator.py --json lone.json
 
-From the call of the operator to the start of its kernel by the device's clock, as torch.profiler maps it to the host's.
-Before each call the device has been idle for a while: shortly, so that whatever submits is still awake, and long. CUDA,
-which submits in the call, is measured before dml is registered.
+From the call of the operator to the start of its kernel by the device's clock, as torch.profiler
+maps it to the host's. Before each call the device has been idle for a while: shortly, so that
+whatever submits is still awake, and long. CUDA, which submits in the call, is measured before dml
+is registered.
 """
 
 from __future__ import annotations

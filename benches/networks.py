@@ -1,5 +1,5 @@
-"""The networks of `demo` and `bench`, without importing the package: that would register dml, beside which PyTorch's
-autograd serves no CUDA tensors."""
+"""The networks of `demo` and `bench`, without importing the package: that would register dml,
+beside which PyTorch's autograd serves no CUDA tensors."""
 
 from __future__ import annotations
 

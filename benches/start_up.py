@@ -3,14 +3,16 @@
     python benches/start_up.py --json start_up.json
     python benches/start_up.py --models resnet18 --size 224
 
-Each line is a process of its own: "cold" starts with an empty directory of compiled kernels, "warm" with what the cold
-one left there. NVIDIA's own cache of shaders is off, so that cold is cold and warm is what torch-dml keeps; Mesa's
-starts empty too, and is kept for the warm run (lavapipe makes machine code at the first run of a kernel, and only Mesa
-can keep that). The CPU, and CUDA if it is there, are measured the same way.
+Each line is a process of its own: "cold" starts with an empty directory of compiled kernels, "warm"
+with what the cold one left there. NVIDIA's own cache of shaders is off, so that cold is cold and
+warm is what torch-dml keeps; Mesa's starts empty too, and is kept for the warm run (lavapipe makes
+machine code at the first run of a kernel, and only Mesa can keep that). The CPU, and CUDA if it is
+there, are measured the same way.
 
-Times are seconds. "open" is the plugin and the device; "emission" what building kernels took on the threads that asked
-for them; "compilation" the driver's work, added up over the pool's threads; "longest" the longest of it; "bound" what a
-process must wait for it at least, spread over the cores; "waited" what work that was to be submitted did wait.
+Times are seconds. "open" is the plugin and the device; "emission" what building kernels took on the
+threads that asked for them; "compilation" the driver's work, added up over the pool's threads;
+"longest" the longest of it; "bound" what a process must wait for it at least, spread over the
+cores; "waited" what work that was to be submitted did wait.
 """
 
 from __future__ import annotations

@@ -22,7 +22,9 @@ class Training:
 
 
 def compare(title: str, train: Train) -> int:
-    """Run `train` on the CPU and on --device, print both, and return 1 when they disagree or an operator fell back."""
+    """Run `train` on the CPU and on --device, print both, and return 1 when they disagree or an
+    operator fell back.
+    """
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--device", type=choose, default="dml", help="device to compare with the CPU (default: dml)")
     parser.add_argument("--seed", type=int, default=0)

@@ -1,10 +1,12 @@
 """
-Object detection: torchvision's Faster R-CNN learns to find circles, squares and triangles that are drawn on the fly.
+Object detection: torchvision's Faster R-CNN learns to find circles, squares and triangles that are
+drawn on the fly.
 
-Trains from random weights, then counts on pictures that it has not seen how many shapes it found and how well the boxes
-lie, and writes a picture with the boxes. `--model small` (a few convolutions, 128 x 128 pixels) learns this in a minute
-or two on a CPU; `--model mobilenet` is fasterrcnn_mobilenet_v3_large_320_fpn as it is used in earnest. Ends with 1 if a
-training of at least the default length found too little, or if an operator ran on the CPU for want of a kernel.
+Trains from random weights, then counts on pictures that it has not seen how many shapes it found
+and how well the boxes lie, and writes a picture with the boxes. `--model small` (a few
+convolutions, 128 x 128 pixels) learns this in a minute or two on a CPU; `--model mobilenet` is
+fasterrcnn_mobilenet_v3_large_320_fpn as it is used in earnest. Ends with 1 if a training of at
+least the default length found too little, or if an operator ran on the CPU for want of a kernel.
 
     python examples/detect.py
     python examples/detect.py --model mobilenet --steps 2000 --amp --output shapes.png
@@ -48,7 +50,9 @@ Target = dict[str, Tensor]
 
 
 def draw(side: int, generator: torch.Generator) -> tuple[Tensor, Target]:
-    """Return a picture of one to three shapes, (3, side, side) from 0 to 1, and their boxes and classes."""
+    """Return a picture of one to three shapes, (3, side, side) from 0 to 1, and their boxes and
+    classes.
+    """
 
     def uniform(low: float, high: float) -> float:
         return low + (high - low) * torch.rand(1, generator=generator).item()
@@ -90,7 +94,9 @@ def draw_batch(
 
 
 def small_detector() -> FasterRCNN:
-    """Return a Faster R-CNN whose backbone is four convolutions: one feature a square of 8 pixels."""
+    """Return a Faster R-CNN whose backbone is four convolutions: one feature a square of 8
+    pixels.
+    """
 
     def block(inputs: int, outputs: int, stride: int) -> nn.Sequential:
         return nn.Sequential(nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU())
@@ -126,7 +132,9 @@ def detector(name: str) -> FasterRCNN:
 
 @dataclass
 class Score:
-    """How many shapes there were, how many boxes were drawn, and the overlaps of those that are right."""
+    """How many shapes there were, how many boxes were drawn, and the overlaps of those that are
+    right.
+    """
 
     shapes: int
     boxes: int

@@ -1,4 +1,6 @@
-"""What the examples share: a device by its name, its name for people, its memory, and what it left to the CPU."""
+"""What the examples share: a device by its name, its name for people, its memory, and what it left
+to the CPU.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ import torch
 
 
 def choose(name: str) -> torch.device:
-    """Return a device by its name, "auto" for the one that PyTorch finds; for argparse, whose error it raises."""
+    """Return a device by its name, "auto" for the one that PyTorch finds; for argparse, whose error
+    it raises.
+    """
     if name == "auto":
         return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
     try:
@@ -36,7 +40,9 @@ def synchronize(device: torch.device) -> None:
 
 
 def peak_memory(device: torch.device) -> int | None:
-    """Return the bytes that tensors occupied at most since the last `reset_peak_memory`; None on the CPU."""
+    """Return the bytes that tensors occupied at most since the last `reset_peak_memory`; None on
+    the CPU.
+    """
     return None if device.type == "cpu" else int(torch.get_device_module(device).max_memory_allocated(device))
 
 

@@ -1,16 +1,17 @@
 """
-LoRA: peft and transformers' `Trainer` teach a frozen Llama to write sentences, training a few per cent of its numbers.
+LoRA: peft and transformers' `Trainer` teach a frozen Llama to write sentences, training a few per
+cent of its numbers.
 
-The Llama is made on the spot with random weights and reads characters, so nothing is downloaded. The loss on sentences
-that it has not seen falls; the adapter is saved, loaded again onto the base and merged into it, and the merged model,
-saved and loaded, must say what the trained one says. Ends with 1 where that is not so, or where an operator ran on the
-CPU for want of a kernel.
+The Llama is made on the spot with random weights and reads characters, so nothing is downloaded.
+The loss on sentences that it has not seen falls; the adapter is saved, loaded again onto the base
+and merged into it, and the merged model, saved and loaded, must say what the trained one says. Ends
+with 1 where that is not so, or where an operator ran on the CPU for want of a kernel.
 
     python examples/finetune_lora.py
     python examples/finetune_lora.py --size 160m --dtype bfloat16 --checkpointing
 
-`--memory` measures instead what models of known sizes need while they are trained so, and says which is the largest
-that fits into 8 GiB (lora_memory.py says how):
+`--memory` measures instead what models of known sizes need while they are trained so, and says
+which is the largest that fits into 8 GiB (lora_memory.py says how):
 
     python examples/finetune_lora.py --memory --dtype bfloat16 --checkpointing
 """
@@ -36,7 +37,8 @@ try:
 except ImportError as error:
     sys.exit(f"{error.name} is missing: pip install peft transformers accelerate")
 
-# vocabulary, width, width of the MLP, layers, heads, heads of keys and values, whether words in and out are one matrix
+# vocabulary, width, width of the MLP, layers, heads, heads of keys and values, whether words in and
+# out are one matrix
 SIZES = {
     "tiny": (64, 64, 192, 2, 4, 2, False),
     "small": (64, 256, 768, 4, 8, 4, False),
@@ -74,7 +76,9 @@ def rows(count: int, length: int, seed: int) -> Rows:
 
 
 def config_of(size: str) -> LlamaConfig:
-    """Return the shape of a Llama, with random weights large enough that its head can tell characters apart."""
+    """Return the shape of a Llama, with random weights large enough that its head can tell
+    characters apart.
+    """
     vocabulary, width, inner, layers, heads, kv_heads, tied = SIZES[size]
     return LlamaConfig(
         vocab_size=vocabulary,
@@ -104,7 +108,9 @@ def trainer_of(
     evaluate: Rows | None = None,
     **others: object,
 ) -> Trainer:
-    """Return a Trainer, which chooses the device itself; where that is not the one asked for, end the program."""
+    """Return a Trainer, which chooses the device itself; where that is not the one asked for, end
+    the program.
+    """
     if options.checkpointing:
         others["activation_checkpointing"] = True
     arguments = TrainingArguments(

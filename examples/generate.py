@@ -1,15 +1,15 @@
 """
 Text generation: how long a token takes on each device, and whether the devices say the same.
 
-A GPT-2 or a Llama of transformers, made on the spot with random weights, continues a prompt greedily, one sequence with
-a key-value cache, as a chat program does. Every device generates the same number of tokens in float32 and float16; the
-table has the median of several rounds. In float32 the tokens must be the CPU's: where they part, the CPU's two best
-tokens must be as good as equal. Ends with 1 where they are not, or where an operator ran on the CPU for want of a
-kernel.
+A GPT-2 or a Llama of transformers, made on the spot with random weights, continues a prompt
+greedily, one sequence with a key-value cache, as a chat program does. Every device generates the
+same number of tokens in float32 and float16; the table has the median of several rounds. In float32
+the tokens must be the CPU's: where they part, the CPU's two best tokens must be as good as equal.
+Ends with 1 where they are not, or where an operator ran on the CPU for want of a kernel.
 
-With `--graph` every device but the CPU has a second row: there the step of one token is captured once, with a cache of
-fixed size, and then replayed (docs/guide/graphs.md). What bounds such small models is the host, which a replay costs
-little.
+With `--graph` every device but the CPU has a second row: there the step of one token is captured
+once, with a cache of fixed size, and then replayed (docs/guide/graphs.md). What bounds such small
+models is the host, which a replay costs little.
 
     python examples/generate.py                              # every device of this machine
     python examples/generate.py --graph
@@ -47,7 +47,8 @@ except ImportError as error:
 
 PROMPT = 16
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-# vocabulary, width, width of the MLP, layers, heads; the large ones are GPT-2's 124M and a Llama of 162M.
+# vocabulary, width, width of the MLP, layers, heads; the large ones are GPT-2's 124M and a Llama of
+# 162M.
 SIZES = {
     "gpt2": {"tiny": (256, 64, 256, 2, 2), "small": (8192, 256, 1024, 4, 4), "large": (50257, 768, 3072, 12, 12)},
     "llama": {"tiny": (256, 64, 192, 2, 2), "small": (8192, 256, 768, 4, 4), "large": (32000, 768, 3072, 12, 12)},
@@ -109,7 +110,9 @@ class Eager:
 
 
 class Captured:
-    """The same, with the step of one token captured and replayed. Each token is read before the next is asked for."""
+    """The same, with the step of one token captured and replayed. Each token is read before the
+    next is asked for.
+    """
 
     def __init__(self, model: PreTrainedModel, prompt: torch.Tensor, most: int) -> None:
         """Of a prompt `[1, length]` on the model's device, for at most so many new tokens."""
@@ -167,7 +170,9 @@ class Runner:
 def runners_of(
     model: PreTrainedModel, prompt: torch.Tensor, device: torch.device, options: argparse.Namespace
 ) -> list[Runner]:
-    """Return what writes on a device: `generate`, and where that is asked for, replays of a graph."""
+    """Return what writes on a device: `generate`, and where that is asked for, replays of a
+    graph.
+    """
     prompt = prompt.to(device)
     found = [Runner(str(device), Eager(model, prompt), device, options.steps)]
     if options.graph and device.type != "cpu":
@@ -178,7 +183,9 @@ def runners_of(
 def measure(
     model: PreTrainedModel, prompt: torch.Tensor, places: list[torch.device], options: argparse.Namespace
 ) -> list[Speed]:
-    """Return the speeds in the order of the dtypes. The devices take turns, so that they meet the same machine."""
+    """Return the speeds in the order of the dtypes. The devices take turns, so that they meet the
+    same machine.
+    """
     speeds = []
     with Progress(console=Console(stderr=True), transient=True) as progress:
         count = sum(1 + (options.graph and place.type != "cpu") for place in places)
@@ -215,7 +222,9 @@ def first_difference(expected: list[int], found: list[int]) -> int | None:
 
 
 def judge(model: PreTrainedModel, prompt: torch.Tensor, expected: list[int], speed: Speed) -> str:
-    """Return why a float32 text is wrong, empty if it is right. `expected` is the CPU's, `model` is on the CPU."""
+    """Return why a float32 text is wrong, empty if it is right. `expected` is the CPU's, `model` is
+    on the CPU.
+    """
     place = first_difference(expected, speed.tokens)
     if place is None:
         return ""

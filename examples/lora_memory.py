@@ -1,11 +1,13 @@
 """
-How much memory training a Llama with LoRA takes, measured on small pieces of it, and which models fit into 8 GiB.
+How much memory training a Llama with LoRA takes, measured on small pieces of it, and which models
+fit into 8 GiB.
 
-What a device holds at most while it trains n layers on t tokens is a + b n + c t + d n t: base weights, the adapter and
-Adam's state are as many as there are layers, what the forward pass keeps for the backward pass is as much as there are
-tokens, a part of it in each layer. So two steps with 1 and 2 layers of the model's real width and vocabulary, on 32 and
-64 tokens, give a, b, c and d. A fifth measurement, 3 layers on 96 tokens, says how far that is to be trusted. A model
-whose layers would not fit is measured all the same, on any device on which three of them do.
+What a device holds at most while it trains n layers on t tokens is a + b n + c t + d n t: base
+weights, the adapter and Adam's state are as many as there are layers, what the forward pass keeps
+for the backward pass is as much as there are tokens, a part of it in each layer. So two steps with
+1 and 2 layers of the model's real width and vocabulary, on 32 and 64 tokens, give a, b, c and d. A
+fifth measurement, 3 layers on 96 tokens, says how far that is to be trusted. A model whose layers
+would not fit is measured all the same, on any device on which three of them do.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ CHECK = (3, 96)
 
 @dataclass(frozen=True)
 class Footprint:
-    """Bytes on the device: of the frozen weights; of adapter and optimizer after a step; at most."""
+    """Bytes on the device: of the frozen weights; of adapter and optimizer after a step; at
+    most.
+    """
 
     base: int
     state: int
@@ -90,7 +94,9 @@ class Prediction:
 
 
 def report(configs: dict[str, LlamaConfig], make: Make, tokens: int, device: torch.device) -> None:
-    """Measure the models and print what they need on so many tokens a step, and the largest that fits."""
+    """Measure the models and print what they need on so many tokens a step, and the largest that
+    fits.
+    """
     places = [(layers, count) for layers in LAYERS for count in TOKENS] + [CHECK]
     predictions: dict[str, Prediction] = {}
     with Progress(console=Console(stderr=True), transient=True) as progress:

@@ -140,7 +140,9 @@ kernel softmax_rows [64, 1, 1] {
 
 
 def main() -> int:
-    """Run both kernels; fail where they are not PyTorch's operators, or where one ran on the CPU."""
+    """Run both kernels; fail where they are not PyTorch's operators, or where one ran on the
+    CPU.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="dml", help="dml, or dml:1")
     parser.add_argument("--seed", type=int, default=0, help="of the random numbers")
@@ -159,8 +161,8 @@ def main() -> int:
 
     for name, difference in differences.items():
         print(f"{name}: largest difference {difference:.2g}")
-    print(f"fallbacks to the CPU: {torch.dml.fallback_count()}")
-    return int(max(differences.values()) > 1e-5 or torch.dml.fallback_count() > 0)
+    print(f"fallbacks to the CPU: {torch_dml.fallback_count()}")
+    return int(max(differences.values()) > 1e-5 or torch_dml.fallback_count() > 0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""A recurrence h = tanh(W h), W of 2x2, whose output feeds back for 10 steps, learns a noisy spiral by Adam."""
+"""A recurrence h = tanh(W h), W of 2x2, whose output feeds back for 10 steps, learns a noisy spiral
+by Adam.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ def unroll(weight: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
 def train(device: torch.device) -> Training:
     """Train for 100 epochs on one sequence."""
     start = torch.tensor([0.9, -0.4])
-    # With the noise the loss stays away from 0, where a relative difference of float32 means nothing.
+    # With the noise the loss stays away from 0, where a relative difference of float32 means
+    # nothing.
     wanted = unroll(torch.tensor([[0.9, -0.5], [0.5, 0.9]]), start) + 0.1 * torch.randn(STEPS, 2)
     weight = nn.Parameter((0.5 * torch.randn(2, 2)).to(device))
     start, wanted = start.to(device), wanted.to(device)

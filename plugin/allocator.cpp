@@ -37,8 +37,8 @@ void release(void* data) {
   report(data, -bytes, Device);
 }
 
-// A DataPtr's deleter gets one pointer. Addresses of two devices may be equal, so each device has its own deleter and
-// no allocation needs a context on the heap.
+// A DataPtr's deleter gets one pointer. Addresses of two devices may be equal, so each device has
+// its own deleter and no allocation needs a context on the heap.
 template <size_t... Device>
 constexpr std::array<c10::DeleterFnPtr, sizeof...(Device)> deleters(std::index_sequence<Device...>) {
   return {&release<static_cast<int>(Device)>...};

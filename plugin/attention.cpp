@@ -34,15 +34,16 @@ namespace {
 
 bool fused = false;
 
-// Whether torch.func or forward-mode AD follows the tensor: the fused operator has no rule for either.
+// Whether torch.func or forward-mode AD follows the tensor: the fused operator has no rule for
+// either.
 bool is_followed(const at::Tensor& tensor) {
   const c10::DispatchKeySet keys = tensor.key_set();
   return keys.has(c10::DispatchKey::FuncTorchBatched) || keys.has(c10::DispatchKey::FuncTorchGradWrapper) ||
          tensor._fw_grad(/*level=*/0).defined();
 }
 
-// The fused operator takes (batch, heads, length, width) and has no gradient for the mask. What it does not take is
-// composed of other operators, which also raise the CPU's errors.
+// The fused operator takes (batch, heads, length, width) and has no gradient for the mask. What it
+// does not take is composed of other operators, which also raise the CPU's errors.
 bool fits(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
           const std::optional<at::Tensor>& mask, bool causal, bool grouped_heads) {
   if (is_followed(query) || is_followed(key) || is_followed(value)) return false;
@@ -65,8 +66,9 @@ int64_t choose(const at::Tensor& query, const at::Tensor& key, const at::Tensor&
 using Backward = at::_ops::_scaled_dot_product_fused_attention_overrideable_backward;
 using Gradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
-// The factors by which dropout multiplied the weights, from the forward call's random numbers: gradients of values
-// where each weight is exp(0 - 0), and each row of the result has a gradient of its own.
+// The factors by which dropout multiplied the weights, from the forward call's random numbers:
+// gradients of values where each weight is exp(0 - 0), and each row of the result has a gradient of
+// its own.
 at::Tensor replay_dropout(const at::Tensor& query, const at::Tensor& key, double dropout, const at::Tensor& seed,
                           const at::Tensor& offset) {
   const at::AutoDispatchBelowADInplaceOrView guard;
@@ -82,7 +84,8 @@ at::Tensor replay_dropout(const at::Tensor& query, const at::Tensor& key, double
       .mT();
 }
 
-// The gradients by operators that have gradients themselves, in float32 where the tensors have 16 bits.
+// The gradients by operators that have gradients themselves, in float32 where the tensors have 16
+// bits.
 Gradients composed_backward(const at::Tensor& grad_out, const at::Tensor& query, const at::Tensor& key,
                             const at::Tensor& value, const at::Tensor& bias, std::array<bool, 4> wanted, double dropout,
                             bool causal, const at::Tensor& seed, const at::Tensor& offset,
@@ -140,7 +143,8 @@ Gradients backward(c10::DispatchKeySet keys, const at::Tensor& grad, const at::T
 void register_attention() {
   fused = find_operator("aten::_scaled_dot_product_fused_attention_overrideable").has_value() &&
           find_operator("aten::_scaled_dot_product_fused_attention_overrideable_backward").has_value();
-  // PyTorch composes these of other operators, in functions that it registers for its own devices alone.
+  // PyTorch composes these of other operators, in functions that it registers for its own devices
+  // alone.
   torch::Library& aten = library("aten", backend.dense);
   aten.impl("aten::_native_multi_head_attention", TORCH_FN(at::native::native_multi_head_attention_cpu));
   aten.impl("aten::_transformer_encoder_layer_fwd", TORCH_FN(at::native::transformer_encoder_layer_forward));

@@ -68,8 +68,9 @@ void register_autocast(const Names& taken) {
   AT_FORALL_FP32_SET_OPT_DTYPE(DML_FP32_OPTION)
   AT_FORALL_DIFFERENT_REDISPATCH_SIGNATURE(KERNEL_DIFFERENT_REDISPATCH_SIGNATURE_PRIVATEUSEONE)
   AT_FORALL_PROMOTE(DML_PROMOTE)
-  // cat and stack take their widest dtype too, but no list carries their signatures: their kernels promote.
-  // So does CUDA's kernel of equal; the device's refuses tensors of two dtypes, as the CPU's does.
+  // cat and stack take their widest dtype too, but no list carries their signatures: their kernels
+  // promote. So does CUDA's kernel of equal; the device's refuses tensors of two dtypes, as the
+  // CPU's does.
   m.impl("aten::equal", [](const at::Tensor& self, const at::Tensor& other) -> bool {
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastPrivateUse1);
     const at::ScalarType dtype = at::promote_types(self.scalar_type(), other.scalar_type());

@@ -1,8 +1,8 @@
 // Products under autocast: operands are rounded while they are read.
 //
-// PyTorch's kernels convert each float32 operand in a pass of its own, and autograd then saves what is half as large.
-// Where it saves nothing, products are given float32 as it lies. Weights are converted once for as long as autocast is
-// on, and remain so.
+// PyTorch's kernels convert each float32 operand in a pass of its own, and autograd then saves what
+// is half as large. Where it saves nothing, products are given float32 as it lies. Weights are
+// converted once for as long as autocast is on, and remain so.
 #include <ATen/TracerMode.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
@@ -52,8 +52,8 @@ bool is_kept(const Tensor& operand) {
          at::autocast::is_autocast_cache_enabled();
 }
 
-// An argument as it is given to the product. Converted, what has gaps would lie without them, and PyTorch might compose
-// the product otherwise.
+// An argument as it is given to the product. Converted, what has gaps would lie without them, and
+// PyTorch might compose the product otherwise.
 template <bool Operand, class T>
 T given(c10::ScalarType dtype, const T& argument) {
   if constexpr (Operand) {

@@ -1,4 +1,5 @@
-// Which of PyTorch's backends the device is: one of its own, "dml", or, for code written for CUDA, CUDA itself.
+// Which of PyTorch's backends the device is: one of its own, "dml", or, for code written for CUDA,
+// CUDA itself.
 #pragma once
 #include <c10/core/Device.h>
 #include <c10/core/DispatchKeySet.h>

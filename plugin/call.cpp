@@ -54,7 +54,8 @@ bool Call::run(uint32_t op, c10::DeviceIndex device, const DmlValue* args, size_
 at::Tensor Call::take(const DmlTensor& tensor) {
   auto* impl = static_cast<c10::TensorImpl*>(tensor.handle);
   TORCH_INTERNAL_ASSERT(impl != nullptr, "the dml engine returned a tensor that PyTorch does not know");
-  // Lists are returned in the order in which they were made: the search goes on where it last ended.
+  // Lists are returned in the order in which they were made: the search goes on where it last
+  // ended.
   for (size_t i = 0; i < made_.size(); ++i) {
     const size_t at = next_ < made_.size() ? next_ : 0;
     next_ = at + 1;
@@ -148,9 +149,9 @@ void Call::warn(void* self, const char* message) {
 uint8_t Call::product_dtype(void*) { return dtype_code(ProductDtype::current()); }
 
 uint8_t Call::matmul_precision(void*) {
-  // What CUDA's products go by, which every way to set it sets: torch.set_float32_matmul_precision and
-  // torch.backends.cuda.matmul's allow_tf32 and fp32_precision. Context::float32MatmulPrecision throws where they were
-  // mixed. "medium" differs from "high" in what the CPU's products go by.
+  // What CUDA's products go by, which every way to set it sets: torch.set_float32_matmul_precision
+  // and torch.backends.cuda.matmul's allow_tf32 and fp32_precision. Context::float32MatmulPrecision
+  // throws where they were mixed. "medium" differs from "high" in what the CPU's products go by.
   using at::Float32Backend, at::Float32Op, at::Float32Precision;
   const at::Context& context = at::globalContext();
   if (context.float32Precision(Float32Backend::CUDA, Float32Op::MATMUL) != Float32Precision::TF32 ||

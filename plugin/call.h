@@ -16,7 +16,8 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  // False when the engine has no kernel for these arguments and the CPU must do it. Other failures throw.
+  // False when the engine has no kernel for these arguments and the CPU must do it. Other failures
+  // throw.
   bool run(uint32_t op, c10::DeviceIndex device, const DmlValue* args, size_t nargs, DmlValue* results,
            size_t nresults);
 

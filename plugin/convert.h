@@ -69,7 +69,8 @@ inline int64_t memory_format_code(c10::MemoryFormat format) {
   }
 }
 
-// Describes a defined tensor. One without strided storage (sparse, meta of another backend) gets no address.
+// Describes a defined tensor. One without strided storage (sparse, meta of another backend) gets no
+// address.
 inline void describe(c10::TensorImpl* impl, DmlTensor& out) {
   out.handle = impl;
   const c10::Device device = impl->device();
@@ -121,7 +122,8 @@ class Arena {
   std::vector<std::unique_ptr<uint64_t[]>> overflow_;
 };
 
-// Fills DmlValues and remembers which device the call is for: that of the first dml tensor, else a Device argument.
+// Fills DmlValues and remembers which device the call is for: that of the first dml tensor, else a
+// Device argument.
 class Writer {
  public:
   c10::DeviceIndex device() const {

@@ -1,5 +1,6 @@
-// Copies between devices. The engine copies, casts, conjugates and negates the dtypes it computes with; the rest moves
-// as bits, and is cast on the CPU. The CPU fallback itself stands on this file, so nothing here may fall back to it.
+// Copies between devices. The engine copies, casts, conjugates and negates the dtypes it computes
+// with; the rest moves as bits, and is cast on the CPU. The CPU fallback itself stands on this
+// file, so nothing here may fall back to it.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_copy_from_ops.h>
 #include <ATen/ops/empty.h>
@@ -40,7 +41,8 @@ bool run_copy(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) 
 
 bool computes(c10::ScalarType type) { return dtype_code(type) != DML_DTYPE_NONE; }
 
-// The same elements as integers of the same size (16 bytes: as pairs), with no conjugate or negative bit.
+// The same elements as integers of the same size (16 bytes: as pairs), with no conjugate or
+// negative bit.
 at::Tensor as_bits(const at::Tensor& t) {
   const size_t itemsize = t.element_size();
   c10::SmallVector<int64_t, 6> sizes(t.sizes().begin(), t.sizes().end());
@@ -61,8 +63,8 @@ at::Tensor as_bits(const at::Tensor& t) {
 
 bool plain_on_cpu(const at::Tensor& t) { return t.is_contiguous() && !t.is_neg() && !t.is_conj(); }
 
-// The engine takes a CPU side only contiguous, without bits, and (as a destination) of the other side's dtype and
-// sizes. False when it has no kernel for the two dtypes.
+// The engine takes a CPU side only contiguous, without bits, and (as a destination) of the other
+// side's dtype and sizes. False when it has no kernel for the two dtypes.
 bool run_staged(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
   if (self.is_cpu()) {
     if (dst.is_neg()) return run_staged(self.neg(), dst._neg_view(), non_blocking);
@@ -119,7 +121,8 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blo
     copy_bits(source, dst);
     return dst;
   }
-  // A cast or a conjugation that the engine does not do. Where one side is the CPU, that side does it.
+  // A cast or a conjugation that the engine does not do. Where one side is the CPU, that side does
+  // it.
   if (!source.is_cpu() && !dst.is_cpu()) count_fallback("aten::_copy_from");
   const at::Tensor host = source.is_cpu() ? source : raw_on_cpu(source);
   if (dst.is_cpu()) {
@@ -148,7 +151,8 @@ void register_copies(torch::Library& aten, Names& taken) {
   aten.impl("aten::_copy_from", TORCH_FN(copy_from));
   aten.impl("aten::_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
   taken.insert({"aten::_copy_from", "aten::_copy_from_and_resize"});
-  // The copy honours both bits itself. Were they resolved before it, resolving (a copy) would recurse.
+  // The copy honours both bits itself. Were they resolved before it, resolving (a copy) would
+  // recurse.
   for (const c10::DispatchKey key : {c10::DispatchKey::Conjugate, c10::DispatchKey::Negative}) {
     library("aten", key).impl("aten::_copy_from", torch::CppFunction::makeFallthrough());
   }

@@ -29,7 +29,8 @@ struct Options {
   bool widen;  // losses of 16-bit logits are float32
 };
 
-// Whether the engine takes the call. What it does not take PyTorch composes of other operators, or refuses.
+// Whether the engine takes the call. What it does not take PyTorch composes of other operators, or
+// refuses.
 bool fits(const Tensor& logits, const Tensor& target, const MaybeTensor& weight, const Options& options) {
   if (in_transform() || !is_plain(logits) || !is_plain(target) || target.device() != logits.device()) return false;
   if (!at::isFloatingType(logits.scalar_type()) || logits.numel() == 0 || logits.dim() == 0) return false;
@@ -145,7 +146,8 @@ Tensor cross_entropy_autocast(const Tensor& logits, const Tensor& target, const 
 }  // namespace
 
 void register_cross_entropy() {
-  // The composite is registered for every key. One kernel serves both: it takes gradients where they are wanted.
+  // The composite is registered for every key. One kernel serves both: it takes gradients where
+  // they are wanted.
   for (const c10::DispatchKey key : {backend.dense, backend.autograd}) {
     library("aten", key).impl("aten::cross_entropy_loss", TORCH_FN(cross_entropy));
   }

@@ -1,5 +1,6 @@
-// The device in CUDA's place: PyTorch takes its tensors for cuda:0, and nothing of CUDA's own is reached. It works with
-// wheels that hold CUDA's kernels and with wheels that do not, where no CUDA device is usable.
+// The device in CUDA's place: PyTorch takes its tensors for cuda:0, and nothing of CUDA's own is
+// reached. It works with wheels that hold CUDA's kernels and with wheels that do not, where no CUDA
+// device is usable.
 #include <ATen/core/Tensor.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/_copy_from_ops.h>
@@ -41,8 +42,8 @@ struct Hooks final : DeviceHooks<at::CUDAHooksInterface> {
   void cuFFTClearPlanCache(c10::DeviceIndex) const override {}
 };
 
-// Has CUDA's operators do what they do for a backend that has none of its kernels: run a composite kernel or the
-// CPU's, or raise.
+// Has CUDA's operators do what they do for a backend that has none of its kernels: run a composite
+// kernel or the CPU's, or raise.
 template <c10::DispatchKey Own, c10::DispatchKey Other>
 void replace_all(const char* name_space) {
   redirect<&run_under<Other>>(library(name_space, Own), name_space, Own);
@@ -82,8 +83,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
 }  // namespace
 
 void register_cuda_hooks() {
-  // PyTorch looks CUDA's hooks up once, while it is imported, before anybody could register others. They have no state
-  // but their table of functions, so that table is replaced.
+  // PyTorch looks CUDA's hooks up once, while it is imported, before anybody could register others.
+  // They have no state but their table of functions, so that table is replaced.
   static_assert(sizeof(at::CUDAHooksInterface) == sizeof(void*) && sizeof(Hooks) == sizeof(void*));
   static const Hooks& ours = *new Hooks;
   void* theirs = const_cast<void*>(static_cast<const void*>(&at::detail::getCUDAHooks()));

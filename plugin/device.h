@@ -33,7 +33,8 @@ inline void check(int32_t status) {
   if (C10_UNLIKELY(status != DML_OK)) raise(status);
 }
 
-// Makes a device current for a scope. Cheaper than c10::DeviceGuard, which goes through the registry.
+// Makes a device current for a scope. Cheaper than c10::DeviceGuard, which goes through the
+// registry.
 class CurrentDevice {
  public:
   explicit CurrentDevice(c10::DeviceIndex index) : previous_(exchange_device(index)) {}

@@ -1,4 +1,5 @@
-// Calls of operators from C++, through PyTorch's dispatcher: what Python's calls cost beyond these is Python's.
+// Calls of operators from C++, through PyTorch's dispatcher: what Python's calls cost beyond these
+// is Python's.
 #include <ATen/ops/add.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/fill.h>

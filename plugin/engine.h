@@ -13,12 +13,12 @@
 // - **places**: a pointer for a result is not null, aligned, and valid for a write of its type;
 // - **arrays**: a pointer with a length is valid for that many initialised values. Nobody writes
 //   them during the call, unless the call itself does. If the length is 0, the pointer may be null;
-// - **values**: a `DmlValue` has the content that its tag selects, and its arrays are valid as above
-//   during the call;
+// - **values**: a `DmlValue` has the content that its tag selects, and its arrays are valid as
+//   above during the call;
 // - **host**: the functions of a `DmlHost` may be called, with its `context`, on the calling thread
 //   until the call returns;
-// - **handles**: a handle is 0, or the result of the function that makes handles of its kind, and was
-//   not freed. Several threads may use it at a time, but not while a thread frees it;
+// - **handles**: a handle is 0, or the result of the function that makes handles of its kind, and
+//   was not freed. Several threads may use it at a time, but not while a thread frees it;
 // - **texts**: a string is null or ends with a 0.
 //
 // The proofs of the `unsafe` blocks name the contract by these words.
@@ -324,8 +324,9 @@ int32_t dml_call(
     DmlValue* results,
     size_t nresults);
 
-// Describes the results of a call of operator `op` on dml:`device` without running it, as tensors without a handle and without
-// memory. Lists, sizes and strides in `results` belong to the engine and live until the calling thread's next `dml_infer`.
+// Describes the results of a call of operator `op` on dml:`device` without running it, as tensors
+// without a handle and without memory. Lists, sizes and strides in `results` belong to the engine
+// and live until the calling thread's next `dml_infer`.
 int32_t dml_infer(
     uint32_t op,
     int32_t device,

@@ -30,7 +30,8 @@ Counter& counter() {
   return instance;
 }
 
-// The CPU refuses another device's generator. One seeded from it keeps the results a function of its state.
+// The CPU refuses another device's generator. One seeded from it keeps the results a function of
+// its state.
 at::Generator cpu_twin(const at::Generator& generator) {
   at::Generator own = generator;
   const uint64_t offset = own.get_offset();
@@ -54,7 +55,8 @@ std::optional<c10::OperatorHandle> plain_form(const std::string& name, torch::ji
   return std::nullopt;
 }
 
-// cpu_fallback sends results to the device of the first tensor, which may be a 0-dim CPU tensor beside a dml one.
+// cpu_fallback sends results to the device of the first tensor, which may be a 0-dim CPU tensor
+// beside a dml one.
 std::optional<c10::Device> device_to_restore(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   const size_t nargs = op.schema().arguments().size();
   bool cpu_first = false;
@@ -73,7 +75,8 @@ void boxed_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   fallback(op, stack, Cpu);
 }
 
-// In CUDA's place too for PrivateUse1's key: operators of CUDA's that are not ours go there (cuda.cpp).
+// In CUDA's place too for PrivateUse1's key: operators of CUDA's that are not ours go there
+// (cuda.cpp).
 template <c10::DispatchKey Cpu>
 void register_fallback_of(c10::DispatchKey ours, c10::DispatchKey own) {
   for (const auto key : std::set{ours, own}) {
@@ -88,8 +91,9 @@ std::string name_of(const c10::OperatorHandle& op) {
   return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
 }
 
-// The CPU would compute with tensors of any device, where every other backend refuses. Lists are left alone: indices
-// may be on the CPU. So may 0-dim tensors, the lengths of packed sequences, and weights that FBGEMM has packed.
+// The CPU would compute with tensors of any device, where every other backend refuses. Lists are
+// left alone: indices may be on the CPU. So may 0-dim tensors, the lengths of packed sequences, and
+// weights that FBGEMM has packed.
 void check_same_device(const std::string& name, const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   static const std::set<std::string> of_host = {"batch_sizes", "lengths", "packed", "packed_weight"};
   const auto& arguments = op.schema().arguments();
@@ -155,7 +159,8 @@ void register_fallback() {
   register_fallback_of<DispatchKey::CPU>(backend.dense, DispatchKey::PrivateUse1);
   register_fallback_of<DispatchKey::SparseCPU>(backend.sparse, DispatchKey::SparsePrivateUse1);
   register_fallback_of<DispatchKey::SparseCsrCPU>(backend.sparse_csr, DispatchKey::SparseCsrPrivateUse1);
-  // PyTorch gives these a kernel for every device, which only raises: it would come before the fallback above.
+  // PyTorch gives these a kernel for every device, which only raises: it would come before the
+  // fallback above.
   torch::Library& aten = library("aten", backend.dense);
   for (const char* name : {"aten::convolution_overrideable", "aten::convolution_backward_overrideable"}) {
     if (!find_operator(name).has_value()) {

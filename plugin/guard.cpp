@@ -1,7 +1,8 @@
 // Devices, streams and events as PyTorch's device-generic code sees them.
 //
-// All streams of a device are its one queue, which runs work in the order it was asked for. So a stream has an identity
-// and nothing else: its work is ordered with that of every other stream of the device, which is more than PyTorch asks.
+// All streams of a device are its one queue, which runs work in the order it was asked for. So a
+// stream has an identity and nothing else: its work is ordered with that of every other stream of
+// the device, which is more than PyTorch asks.
 #include <c10/core/Event.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
@@ -108,7 +109,8 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     e.device = s.device_index();
   }
 
-  // Work of one queue runs in order already; another device's queue can only be held back by the host.
+  // Work of one queue runs in order already; another device's queue can only be held back by the
+  // host.
   void block(void* event, const c10::Stream& s) const override {
     const Event* e = static_cast<const Event*>(event);
     if (e != nullptr && e->handle != 0 && e->device != s.device_index()) check(dml_event_wait(e->handle));

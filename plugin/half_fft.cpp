@@ -1,4 +1,5 @@
-// torch.fft of float16: computed in float32. PyTorch's composites refuse it on devices other than CUDA.
+// torch.fft of float16: computed in float32. PyTorch's composites refuse it on devices other than
+// CUDA.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/fft_fft2_native.h>
 #include <ATen/ops/fft_fft_native.h>

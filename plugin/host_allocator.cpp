@@ -1,5 +1,5 @@
-// Pinned memory is the engine's: host memory that the device copies from and to by itself, kept for reuse, and not
-// handed out again before the copies with it are done.
+// Pinned memory is the engine's: host memory that the device copies from and to by itself, kept for
+// reuse, and not handed out again before the copies with it are done.
 #include "host_allocator.h"
 
 #include <ATen/core/CachingHostAllocator.h>

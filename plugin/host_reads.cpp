@@ -1,12 +1,13 @@
-// Operators of PyTorch's that read a tensor's memory on the host, whatever device the tensor is on: there is a kernel
-// for every device, a composite, which was written for the CPU's memory. With an address of the GPU's it would end the
-// process. On an adapter whose addresses are the host's, as Mesa's software adapter, it only looks right, and reads
-// what the device may not have written yet.
+// Operators of PyTorch's that read a tensor's memory on the host, whatever device the tensor is on:
+// there is a kernel for every device, a composite, which was written for the CPU's memory. With an
+// address of the GPU's it would end the process. On an adapter whose addresses are the host's, as
+// Mesa's software adapter, it only looks right, and reads what the device may not have written yet.
 //
-// Nothing in PyTorch tells these from the many composites that are made of other operators, and that serve any device:
-// neither a dispatch key nor a tag does, and a storage that refuses to tell its address (as FakeTensor's) would refuse
-// data_ptr(), DLPack and checks of overlap, too. So they are named here, and `python -m tests.host_reads` looks for
-// what is missing, which is to be run with each new minor of torch.
+// Nothing in PyTorch tells these from the many composites that are made of other operators, and
+// that serve any device: neither a dispatch key nor a tag does, and a storage that refuses to tell
+// its address (as FakeTensor's) would refuse data_ptr(), DLPack and checks of overlap, too. So they
+// are named here, and `python -m tests.host_reads` looks for what is missing, which is to be run
+// with each new minor of torch.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -46,14 +47,16 @@ const std::vector<const char*> kOnCpu = {
     "aten::fbgemm_linear_quantize_weight",
 };
 
-// So do these, whose results stay there: weights as FBGEMM packs them, a C++ object behind the address of a tensor.
+// So do these, whose results stay there: weights as FBGEMM packs them, a C++ object behind the
+// address of a tensor.
 const std::vector<const char*> kPacking = {
     "aten::fbgemm_pack_gemm_matrix_fp16",
     "aten::fbgemm_pack_quantized_matrix",
     "aten::fbgemm_pack_quantized_matrix.KN",
 };
 
-// TorchScript's own operators, which no dispatcher knows, and of which the last argument is read: sizes, or numbers.
+// TorchScript's own operators, which no dispatcher knows, and of which the last argument is read:
+// sizes, or numbers.
 constexpr const char* kOfTorchScript[] = {"aten::_tensor_to_list", "onnx::Reshape"};
 
 bool is_ours(const at::IValue& value) {
@@ -64,8 +67,8 @@ void to_cpu(at::IValue& value) {
   if (is_ours(value)) value = value.toTensor().cpu();
 }
 
-// Above autograd, as a composite is, and unlike the fallback of other operators: the gradients of copies and of what
-// the composite does on the CPU are the composite's.
+// Above autograd, as a composite is, and unlike the fallback of other operators: the gradients of
+// copies and of what the composite does on the CPU are the composite's.
 template <bool results_stay>
 void on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   if (op.schema().is_mutable()) {
@@ -101,7 +104,8 @@ void replace(const std::vector<const char*>& names, Kernel kernel) {
        {backend.dense, backend.quantized, backend.sparse, backend.sparse_csr, backend.nested, backend.autograd}) {
     torch::Library& aten = library("aten", key);
     for (const char* name : names) {
-      // Some came after the oldest torch, or went before the newest. Those with a formula have the right gradient.
+      // Some came after the oldest torch, or went before the newest. Those with a formula have the
+      // right gradient.
       const auto op = c10::Dispatcher::singleton().findSchema(torch::jit::parseName(name));
       if (!op.has_value()) continue;
       if (key == backend.autograd && op->hasKernelForDispatchKey(DispatchKey::Autograd)) continue;

@@ -1,4 +1,5 @@
-// The plugin's entry points. Nothing is registered before dml_plugin_init has checked both neighbours' versions.
+// The plugin's entry points. Nothing is registered before dml_plugin_init has checked both
+// neighbours' versions.
 #include <c10/util/Exception.h>
 #include <torch/headeronly/version.h>
 
@@ -135,7 +136,8 @@ void append_list(std::string& text, const char* key, const std::vector<std::stri
 }  // namespace
 
 torch::Library& library(const char* ns, c10::DispatchKey key) {
-  // A registration ends with its Library, so they are kept; and leaked, because tensors outlive static destructors.
+  // A registration ends with its Library, so they are kept; and leaked, because tensors outlive
+  // static destructors.
   static auto& kept = *new std::vector<std::unique_ptr<torch::Library>>;
   kept.push_back(std::make_unique<torch::Library>(torch::Library::IMPL, ns, key, __FILE__, __LINE__));
   return *kept.back();
@@ -144,7 +146,8 @@ torch::Library& library(const char* ns, c10::DispatchKey key) {
 }  // namespace dml
 
 // Registers the device: as PyTorch's PrivateUse1, or in CUDA's place. Further calls change nothing.
-// 0 when the plugin is ready; otherwise nothing was registered and dml_plugin_last_error() says why.
+// 0 when the plugin is ready; otherwise nothing was registered and dml_plugin_last_error() says
+// why.
 DML_EXPORT int32_t dml_plugin_init(const char* torch_version, int32_t as_cuda) {
   static std::mutex mutex;
   static bool done = false;
@@ -162,8 +165,8 @@ DML_EXPORT int32_t dml_plugin_init(const char* torch_version, int32_t as_cuda) {
   });
 }
 
-// Registers the engine's operators of a library that torch has loaded since, such as "torchvision": once, after
-// dml_plugin_init.
+// Registers the engine's operators of a library that torch has loaded since, such as "torchvision":
+// once, after dml_plugin_init.
 DML_EXPORT int32_t dml_plugin_register_library(const char* name_space) {
   return dml::status_of([&] { dml::silently([&] { dml::register_library(name_space); }); });
 }
@@ -171,8 +174,8 @@ DML_EXPORT int32_t dml_plugin_register_library(const char* name_space) {
 DML_EXPORT const char* dml_plugin_torch_version() { return dml::kBuiltFor; }
 DML_EXPORT const char* dml_plugin_last_error() { return dml::last_error.c_str(); }
 
-// {"registered": n, "unknown": [names this torch lacks], "composite": [names this torch decomposes],
-//  "changed": [{"engine": schema, "torch": schema}]}
+// {"registered": n, "unknown": [names this torch lacks], "composite": [names this torch
+// decomposes], "changed": [{"engine": schema, "torch": schema}]}
 DML_EXPORT const char* dml_plugin_operators_json() {
   thread_local std::string text;
   const dml::TableCounts& counts = dml::table_counts();

@@ -1,12 +1,14 @@
 // Signals that arrive while a thread waits for a device.
 //
-// Python runs signal handlers in its main thread, between two instructions: not while that thread waits in here. So the
-// engine asks every 50 ms of a wait, and the answer lets Python run them. What a handler raises is held, the wait ends,
-// and the exception goes on where the call that waited returns to Python.
+// Python runs signal handlers in its main thread, between two instructions: not while that thread
+// waits in here. So the engine asks every 50 ms of a wait, and the answer lets Python run them.
+// What a handler raises is held, the wait ends, and the exception goes on where the call that
+// waited returns to Python.
 //
-// This library is not linked to Python: the Python package hands over the functions that are needed. Nor can it name
-// the C++ exception by which torch's bindings say that Python's error is set. A Python function, registered as an
-// operator, raises what is held, and the bindings throw that exception.
+// This library is not linked to Python: the Python package hands over the functions that are
+// needed. Nor can it name the C++ exception by which torch's bindings say that Python's error is
+// set. A Python function, registered as an operator, raises what is held, and the bindings throw
+// that exception.
 //
 // Where there is no Python, nobody hands over anything, and no wait is interrupted.
 #include "interrupt.h"
@@ -94,8 +96,9 @@ void register_interrupts() {
 
 }  // namespace dml
 
-// From now on signals end the waits of `thread`, Python's name of its main thread; 0: no longer. `functions` are
-// PyGILState_Ensure, PyGILState_Release, PyErr_CheckSignals, PyErr_Fetch and PyErr_Restore.
+// From now on signals end the waits of `thread`, Python's name of its main thread; 0: no longer.
+// `functions` are PyGILState_Ensure, PyGILState_Release, PyErr_CheckSignals, PyErr_Fetch and
+// PyErr_Restore.
 DML_EXPORT void dml_plugin_watch_signals(uint64_t thread, void* const* functions) {
   if (thread != 0) std::memcpy(&dml::python, functions, sizeof(dml::python));
   dml::main_thread.store(thread, std::memory_order_release);

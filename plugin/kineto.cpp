@@ -1,8 +1,9 @@
-// What torch.profiler knows of the device: Kineto, PyTorch's collector of traces, asks for the commands that ran and
-// when, and is told which operator each belongs to.
+// What torch.profiler knows of the device: Kineto, PyTorch's collector of traces, asks for the
+// commands that ran and when, and is told which operator each belongs to.
 #include "register.h"
 
-// torch_cpu.dll does not export Kineto: on Windows there are only the operators' times of torch.autograd.profiler.
+// torch_cpu.dll does not export Kineto: on Windows there are only the operators' times of
+// torch.autograd.profiler.
 #if defined(_WIN32)
 
 namespace dml {
@@ -40,7 +41,8 @@ struct Activity : DmlActivity {
   std::string label, operator_name;
 };
 
-// Up to some version these have constructors, later none; the constructor's order is not the fields'.
+// Up to some version these have constructors, later none; the constructor's order is not the
+// fields'.
 template <class Info>
 Info device_info(int64_t id) {
   const std::string name = c10::Device(backend.type, static_cast<c10::DeviceIndex>(id)).str();

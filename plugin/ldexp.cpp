@@ -1,4 +1,5 @@
-// torch.ldexp of floats and integers: PyTorch does the rest, and asks the device's kernel for the result.
+// torch.ldexp of floats and integers: PyTorch does the rest, and asks the device's kernel for the
+// result.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/BinaryOps.h>

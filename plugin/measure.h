@@ -1,4 +1,5 @@
-// Where the host's time goes: what the plugin does itself is unpacking. Off, that costs a load and a branch.
+// Where the host's time goes: what the plugin does itself is unpacking. Off, that costs a load and
+// a branch.
 #pragma once
 #include <c10/macros/Macros.h>
 

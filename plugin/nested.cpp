@@ -1,5 +1,5 @@
-// Nested tensors: PyTorch's functions for them are composed of operators on their buffers and serve any device, but it
-// registers them for its own devices alone.
+// Nested tensors: PyTorch's functions for them are composed of operators on their buffers and serve
+// any device, but it registers them for its own devices alone.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/layer_norm.h>
 #include <ATen/ops/_native_multi_head_attention_native.h>

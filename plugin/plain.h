@@ -10,7 +10,8 @@ inline c10::DispatchKey autocast_key() {
   return is_cuda() ? c10::DispatchKey::AutocastCUDA : c10::DispatchKey::AutocastPrivateUse1;
 }
 
-// Whether a transform of torch.func runs: PyTorch's functions with gradients of their own are refused under it.
+// Whether a transform of torch.func runs: PyTorch's functions with gradients of their own are
+// refused under it.
 bool in_transform();
 
 // Whether it is the device's, and nothing follows it that takes operators apart.

@@ -4,7 +4,8 @@
 
 namespace dml {
 
-// While it lives, products take float32 beside its dtype of 16 bits. Without one they take what the CPU's take.
+// While it lives, products take float32 beside its dtype of 16 bits. Without one they take what the
+// CPU's take.
 class ProductDtype {
  public:
   explicit ProductDtype(c10::ScalarType dtype) : before_(current_) { current_ = dtype; }

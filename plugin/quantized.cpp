@@ -1,6 +1,6 @@
-// Quantised tensors: integers, and with them a scale and a zero point, or one of each a channel. PyTorch's functions
-// that handle these serve any device, but it registers them for its own devices alone; the engine computes integers and
-// numbers.
+// Quantised tensors: integers, and with them a scale and a zero point, or one of each a channel.
+// PyTorch's functions that handle these serve any device, but it registers them for its own devices
+// alone; the engine computes integers and numbers.
 #include "quantized.h"
 
 #include <ATen/core/Tensor.h>
@@ -86,7 +86,8 @@ const c10::TypedOperatorHandle<Signature> engine(const char* name, const char* o
 using OneScale = Tensor&(const Tensor&, double, int64_t, Tensor&);
 using Scales = Tensor&(const Tensor&, const Tensor&, const Tensor&, int64_t, Tensor&);
 
-// Scales or zero points of channels as the engine takes them. Quantizers may keep them on any device.
+// Scales or zero points of channels as the engine takes them. Quantizers may keep them on any
+// device.
 Tensor of_channels(const Tensor& row, const Tensor& like) {
   return row.to(like.device(), row.is_floating_point() ? row.scalar_type() : at::kInt);
 }
@@ -177,8 +178,8 @@ void quantize_as(const Tensor& x, const Tensor& q) {
   }
 }
 
-// PyTorch's own asks for _copy_from, where one side is a device, before it looks for quantised tensors, and with CUDA
-// for CUDA's.
+// PyTorch's own asks for _copy_from, where one side is a device, before it looks for quantised
+// tensors, and with CUDA for CUDA's.
 Tensor& copy(Tensor& self, const Tensor& source, bool non_blocking) {
   if (self.is_same(source)) return self;
   // PyTorch expands no tensor that has a scale a channel.

@@ -1,5 +1,6 @@
-// Linear layers of torch.ao.nn.quantized.dynamic: inputs are quantised by their own range, weights are integers.
-// PyTorch packs weights for the CPU, and keeps them there; what the device needs of them is put there once.
+// Linear layers of torch.ao.nn.quantized.dynamic: inputs are quantised by their own range, weights
+// are integers. PyTorch packs weights for the CPU, and keeps them there; what the device needs of
+// them is put there once.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/quantized/PackedParams.h>
@@ -150,7 +151,8 @@ Tensor linear_dynamic(const Tensor& x, const Packed& packed, bool reduce_range) 
   return finished<relu>(y, weights, x);
 }
 
-// Boxed: whether PyTorch's own kernel takes its tensor by value or not, this one need not do the same.
+// Boxed: whether PyTorch's own kernel takes its tensor by value or not, this one need not do the
+// same.
 template <Tensor (*run)(const Tensor&, const Packed&, bool)>
 void boxed(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();

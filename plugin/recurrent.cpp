@@ -1,4 +1,5 @@
-// LSTM, GRU and RNN: for every layer and direction one product of all steps' inputs, and the engine's recurrence.
+// LSTM, GRU and RNN: for every layer and direction one product of all steps' inputs, and the
+// engine's recurrence.
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
@@ -30,7 +31,8 @@ namespace {
 using at::Tensor;
 using at::TensorList;
 
-// A whole network: `hx` holds the states of all layers and directions, the hidden ones and those of an LSTM's cells.
+// A whole network: `hx` holds the states of all layers and directions, the hidden ones and those of
+// an LSTM's cells.
 struct Network {
   CellKind kind;
   TensorList hx, params;
@@ -42,8 +44,8 @@ struct Network {
   int64_t directions() const { return bidirectional ? 2 : 1; }
   size_t params_of_layer() const { return has_biases ? 4 : 2; }
 
-  // Whether the engine takes the network with rows of `width` numbers from `batch` sequences. What it does not take is
-  // PyTorch's to compose, or to refuse.
+  // Whether the engine takes the network with rows of `width` numbers from `batch` sequences. What
+  // it does not take is PyTorch's to compose, or to refuse.
   bool fits(const Tensor& input, int64_t batch, int64_t width) const {
     if (in_transform() || !at::isFloatingType(input.scalar_type())) return false;
     const auto plain = [&](const Tensor& t) {
@@ -188,7 +190,8 @@ Two data(const Tensor& data, const Tensor& sizes, const Tensor& hx, TensorList p
 
 void register_recurrent() {
   namespace native = at::native;
-  // The composites are registered for every key. One kernel serves both: it takes gradients where they are wanted.
+  // The composites are registered for every key. One kernel serves both: it takes gradients where
+  // they are wanted.
   for (const c10::DispatchKey key : {backend.dense, backend.autograd}) {
     torch::Library& aten = library("aten", key);
     aten.impl("aten::lstm.input", TORCH_FN(lstm_input));

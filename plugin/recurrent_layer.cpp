@@ -1,5 +1,5 @@
-// The gradients of a recurrent layer: the engine's, or, where they are to be derived again, those of the composed
-// layer.
+// The gradients of a recurrent layer: the engine's, or, where they are to be derived again, those
+// of the composed layer.
 #include "recurrent_layer.h"
 
 #include <ATen/TensorOperators.h>
@@ -95,7 +95,8 @@ variable_list listed(const RecurrentStates& states) {
   return list;
 }
 
-// The gradients by x, h, w_ih, w_hh, c, b_ih and b_hh, where they are to be derived again: of the composed layer.
+// The gradients by x, h, w_ih, w_hh, c, b_ih and b_hh, where they are to be derived again: of the
+// composed layer.
 variable_list composed_backward(const RecurrentLayer& layer, CellKind kind, const RowOrder& order,
                                 const variable_list& grads) {
   RecurrentLayer twin = layer;

@@ -12,8 +12,8 @@ enum class CellKind : int64_t { Lstm, Gru, Tanh, Relu };
 
 inline int64_t gates_of(CellKind kind) { return kind == CellKind::Lstm ? 4 : kind == CellKind::Gru ? 3 : 1; }
 
-// Which step of which sequence a row is: packed by `batch_sizes`, or, where there are none, sequence after sequence
-// (`batch_first`) or step after step. Whether the last step comes first.
+// Which step of which sequence a row is: packed by `batch_sizes`, or, where there are none,
+// sequence after sequence (`batch_first`) or step after step. Whether the last step comes first.
 struct RowOrder {
   std::vector<int64_t> batch_sizes;
   bool batch_first, reverse;

@@ -13,7 +13,8 @@ void run_under(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   op.redispatchBoxed(c10::DispatchKeySet(To), stack);
 }
 
-// Has every operator of a namespace that has a kernel for `having`, but for some, run `kernel` under the library's key.
+// Has every operator of a namespace that has a kernel for `having`, but for some, run `kernel`
+// under the library's key.
 template <c10::KernelFunction::BoxedKernelFunction* kernel>
 void redirect(torch::Library& library, const std::string& name_space, c10::DispatchKey having,
               const std::set<std::string>& but = {}) {

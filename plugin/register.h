@@ -1,5 +1,5 @@
-// What dml_plugin_init registers, one function a subject. Nothing registers itself in a static initialiser: a plugin
-// that refuses its torch must leave no trace.
+// What dml_plugin_init registers, one function a subject. Nothing registers itself in a static
+// initialiser: a plugin that refuses its torch must leave no trace.
 #pragma once
 #include <torch/library.h>
 
@@ -31,8 +31,8 @@ void set_stub(Stub& stub, Function* function) {
   }
 }
 
-// Gives every operator of a namespace that has a kernel of CUDA's what a backend without it has. Ours are registered
-// after it.
+// Gives every operator of a namespace that has a kernel of CUDA's what a backend without it has.
+// Ours are registered after it.
 void replace_cuda(const char* name_space);
 
 // What else PyTorch does for CUDA alone. After replace_cuda.
@@ -47,7 +47,8 @@ void register_hot(torch::Library& aten, Names& taken);
 void register_table(torch::Library& library, const char* name_space, const Names& taken);
 void register_fallback();
 void register_host_reads();
-// Autocast's kernels of operators of their own, whose names are added to those that PyTorch's lists must leave alone.
+// Autocast's kernels of operators of their own, whose names are added to those that PyTorch's lists
+// must leave alone.
 void register_autocast_products(Names& taken);
 void register_autocast(const Names& taken);
 void register_library_autocast(const char* name_space);
@@ -59,7 +60,8 @@ void register_nested();
 void register_quantized();
 void register_sparse();
 
-// Defines the operators of the engine that are no one else's, "torch_dml::recurrence" and its like, and registers them.
+// Defines the operators of the engine that are no one else's, "torch_dml::recurrence" and its like,
+// and registers them.
 void register_own();
 void register_recurrent();
 void register_cross_entropy();

@@ -1,6 +1,6 @@
-// Sparse tensors. Most of PyTorch's functions for them are composed of operators on indices and values, and serve any
-// device, but it registers them for its own devices alone. Those of the CPU's memory are ours to compose
-// (sparse_coo.cpp, sparse_compressed.cpp), or fall back.
+// Sparse tensors. Most of PyTorch's functions for them are composed of operators on indices and
+// values, and serve any device, but it registers them for its own devices alone. Those of the CPU's
+// memory are ours to compose (sparse_coo.cpp, sparse_compressed.cpp), or fall back.
 #include "sparse.h"
 
 #include <ATen/core/Tensor.h>
@@ -84,7 +84,8 @@ constexpr const char* kToSparse[] = {
     "aten::_to_sparse_csc", "aten::_to_sparse_bsr",        "aten::_to_sparse_bsc",
 };
 
-// The device of an operator's results: that of its argument `device`, or else of its first tensor of ours.
+// The device of an operator's results: that of its argument `device`, or else of its first tensor
+// of ours.
 c10::DeviceIndex device_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   std::optional<c10::Device> found;
   for (const at::IValue& value : torch::jit::last(stack, op.schema().arguments().size())) {

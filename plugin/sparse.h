@@ -9,10 +9,12 @@
 
 namespace dml {
 
-// Each entry's place in the row-major order of all: of indices [dims, entries] into dimensions of these sizes.
+// Each entry's place in the row-major order of all: of indices [dims, entries] into dimensions of
+// these sizes.
 at::Tensor flatten_indices(const at::Tensor& indices, c10::IntArrayRef sizes);
 
-// The engine's product of compressed rows with a dense matrix: `values` none stands for ones. Complex too.
+// The engine's product of compressed rows with a dense matrix: `values` none stands for ones.
+// Complex too.
 at::Tensor compressed_mm(const at::Tensor& offsets, const at::Tensor& indices, const std::optional<at::Tensor>& values,
                          const at::Tensor& dense, const std::optional<at::Tensor>& addend = std::nullopt,
                          const c10::Scalar& beta = 0, const c10::Scalar& alpha = 1);

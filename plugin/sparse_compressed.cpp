@@ -1,4 +1,5 @@
-// Operators of compressed tensors (CSR, CSC, BSR, BSC), composed of dense ones on offsets, indices and values.
+// Operators of compressed tensors (CSR, CSC, BSR, BSC), composed of dense ones on offsets, indices
+// and values.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/CPUFallback.h>
 #include <ATen/ops/_convert_indices_from_csr_to_coo.h>
@@ -65,7 +66,8 @@ Tensor& add_out(const Tensor& self, const Tensor& other, const Scalar& alpha, Te
   return put(at::add(self.to_sparse(), other.to_sparse(), alpha).to_sparse_csr(), out);
 }
 
-// The product of each block with the rows of `dense` that it meets, added up block row by block row.
+// The product of each block with the rows of `dense` that it meets, added up block row by block
+// row.
 Tensor blocks_mm(const Tensor& self, const Tensor& blocks, const Tensor& dense, const Scalar& beta,
                  const Scalar& alpha) {
   const Tensor values = blocks.values(), indices = blocks.col_indices();
@@ -91,7 +93,8 @@ bool is_native(const Tensor& sparse) {
   return is_matrix(sparse, kSparseCsr) || is_matrix(sparse, kSparseCsc);
 }
 
-// The product of a compressed and a strided matrix, or the other way round; none where that is the CPU's to compute.
+// The product of a compressed and a strided matrix, or the other way round; none where that is the
+// CPU's to compute.
 std::optional<Tensor> product(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
                               const Scalar& alpha) {
   const bool left = is_native(mat1) && is(mat2, kStrided);
@@ -166,8 +169,8 @@ Tensor sampled_mm_of_reals(const Tensor& rows, const Tensor& columns, const Tens
   return engine.call(rows, columns, a, b);
 }
 
-// A row of complex numbers is one of reals, (re, im) after (re, im). The sums of its products with (re, -im) are the
-// real parts of the complex ones, those with (im, re) the imaginary parts.
+// A row of complex numbers is one of reals, (re, im) after (re, im). The sums of its products with
+// (re, -im) are the real parts of the complex ones, those with (im, re) the imaginary parts.
 Tensor sampled_mm(const Tensor& rows, const Tensor& columns, const Tensor& a, const Tensor& b) {
   if (!a.is_complex()) return sampled_mm_of_reals(rows, columns, a, b);
   const auto reals = [](const Tensor& t) { return at::view_as_real(t.resolve_conj().contiguous()).flatten(1); };

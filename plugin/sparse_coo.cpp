@@ -219,7 +219,8 @@ Tensor sparse_mask(const Tensor& self, const Tensor& mask) {
   return like(mask, indices, kept(from._values().index_select(0, at), found), mask.is_coalesced());
 }
 
-// The entries of `self`, zeros where `mask` has none; times how many `mask` has, if these are to be accumulated.
+// The entries of `self`, zeros where `mask` has none; times how many `mask` has, if these are to be
+// accumulated.
 Tensor mask_projection(const Tensor& self, const Tensor& mask, bool accumulate_matches) {
   check_mask(self, mask, "_sparse_mask_projection");
   Tensor values = self._values();

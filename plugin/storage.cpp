@@ -73,8 +73,8 @@ void resize_tensor(c10::TensorImpl* tensor, c10::IntArrayRef sizes, std::optiona
 
 }  // namespace dml
 
-// Resizes a storage as UntypedStorage.resize_ does, in CUDA's place, where PyTorch's own would go to CUDA. 0 for
-// success.
+// Resizes a storage as UntypedStorage.resize_ does, in CUDA's place, where PyTorch's own would go
+// to CUDA. 0 for success.
 DML_EXPORT int32_t dml_plugin_resize_storage(void* storage, uint64_t bytes) {
   try {
     dml::resize_storage(static_cast<c10::StorageImpl*>(storage), bytes);

@@ -12,8 +12,8 @@ namespace detail {
 extern std::atomic<bool> storage_shrunk;
 }
 
-// Raises if a tensor reaches beyond its storage. That is so only after somebody made a storage smaller than a tensor in
-// it, so nothing is looked at before that happened in the process.
+// Raises if a tensor reaches beyond its storage. That is so only after somebody made a storage
+// smaller than a tensor in it, so nothing is looked at before that happened in the process.
 void check_within_storage(const c10::TensorImpl* tensor);
 inline bool may_reach_beyond_storage() { return detail::storage_shrunk.load(std::memory_order_relaxed); }
 

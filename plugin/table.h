@@ -1,4 +1,5 @@
-// The engine's table of operators, held against the running torch and the libraries that it has loaded.
+// The engine's table of operators, held against the running torch and the libraries that it has
+// loaded.
 #pragma once
 #include <ATen/core/dispatch/Dispatcher.h>
 
@@ -26,14 +27,15 @@ struct Table {
   std::vector<ChangedOperator> changed;
 };
 
-// The operators of a namespace: "aten", or a library's, such as "torchvision". Made at the first call, when the library
-// is loaded.
+// The operators of a namespace: "aten", or a library's, such as "torchvision". Made at the first
+// call, when the library is loaded.
 const Table& table(const std::string& name_space);
 
 // The operators of every namespace that was asked for.
 std::vector<const Table*> tables();
 
-// The engine's operator of this name ("aten::add.Tensor"), if its schema is the running torch's. Of aten alone.
+// The engine's operator of this name ("aten::add.Tensor"), if its schema is the running torch's. Of
+// aten alone.
 std::optional<uint32_t> find_operator(const std::string& name);
 
 }  // namespace dml

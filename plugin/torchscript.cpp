@@ -1,5 +1,6 @@
-// What TorchScript asks of autocast without naming a device, of CUDA then, is about the device too, as in Python
-// (python/torch_dml/autocast.py). TorchScript has an operator of its own for it, which is no dispatcher's.
+// What TorchScript asks of autocast without naming a device, of CUDA then, is about the device too,
+// as in Python (python/torch_dml/autocast.py). TorchScript has an operator of its own for it, which
+// is no dispatcher's.
 #include <ATen/autocast_mode.h>
 #include <torch/csrc/jit/runtime/operator.h>
 

@@ -93,8 +93,8 @@ void put(Writer& writer, DmlValue& v, const at::IValue& value, Reading reading) 
   TORCH_CHECK_NOT_IMPLEMENTED(false, "dml: an argument of type ", value.tagKind(), " is not supported");
 }
 
-// Zeros without memory, a tangent that is known to vanish. PyTorch gives memory to those of most operators, and leaves
-// a few, as aten::dot and aten::vdot, to see for themselves.
+// Zeros without memory, a tangent that is known to vanish. PyTorch gives memory to those of most
+// operators, and leaves a few, as aten::dot and aten::vdot, to see for themselves.
 bool is_zero_tensor(const at::IValue& value) {
   return value.isTensor() && value.unsafeToTensorImpl()->key_set().has(c10::DispatchKey::ZeroTensor);
 }
@@ -195,7 +195,8 @@ void register_table(torch::Library& library, const char* name_space, const Names
       ++counts.registered;
       continue;
     }
-    // A backend kernel under a composite with no formula of its own takes its gradient away without a word.
+    // A backend kernel under a composite with no formula of its own takes its gradient away without
+    // a word.
     if (handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
         !handle.hasKernelForDispatchKey(c10::DispatchKey::Autograd)) {
       counts.composite.push_back(name);

@@ -1,4 +1,5 @@
-// The hot overloads without the stack: same engine entry, arguments read straight from their C++ types.
+// The hot overloads without the stack: same engine entry, arguments read straight from their C++
+// types.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_adaptive_avg_pool2d_ops.h>
 #include <ATen/ops/_amp_foreach_non_finite_check_and_unscale_ops.h>

@@ -1,4 +1,5 @@
-// Operators that change only sizes, strides and storages: metadata, for which PyTorch's own functions serve any device.
+// Operators that change only sizes, strides and storages: metadata, for which PyTorch's own
+// functions serve any device.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_reshape_alias_native.h>
@@ -57,8 +58,9 @@ at::Tensor& set_empty(at::Tensor& self) {
 // All streams of a device are one queue: memory is reused in order with no record of them.
 void record_stream(at::Tensor&, c10::Stream) {}
 
-// Whether `self.data = from` may turn one tensor into the other. PyTorch's own answer knows the backends of its tree;
-// without this one Module.to("dml") would make new parameters: optimizers would keep the old, shared ones would part.
+// Whether `self.data = from` may turn one tensor into the other. PyTorch's own answer knows the
+// backends of its tree; without this one Module.to("dml") would make new parameters: optimizers
+// would keep the old, shared ones would part.
 bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& from) {
   const auto is_plain = [](const at::Tensor& t) {
     const c10::DispatchKeySet keys = t.key_set();

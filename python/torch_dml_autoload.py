@@ -1,7 +1,8 @@
 """What `import torch` calls: makes the device "dml" available without a second import.
 
-A process has one accelerator that `torch.accelerator` speaks for. Where torch can use an accelerator of its own, this
-leaves everything as it was; `import torch_dml`, or TORCH_DML_AUTOLOAD=1, loads the device there too.
+A process has one accelerator that `torch.accelerator` speaks for. Where torch can use an
+accelerator of its own, this leaves everything as it was; `import torch_dml`, or
+TORCH_DML_AUTOLOAD=1, loads the device there too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from types import ModuleType
 
 
 def autoload() -> None:
-    """Load torch_dml unless that would disturb someone; fail only where it is to take CUDA's place and cannot."""
+    """Load torch_dml unless that would disturb someone; fail only where it is to take CUDA's place
+    and cannot.
+    """
     if (place := _setting("TORCH_DML_AS_CUDA")) in {"1", "force"}:
         return take_cudas_place(place == "force")
     if "torch_dml.backend" in sys.modules:
@@ -37,12 +40,16 @@ def autoload() -> None:
 
 
 def _setting(name: str) -> str:
-    """Return a variable's word, as torch_dml.environment understands it: torch_dml may not be imported yet."""
+    """Return a variable's word, as torch_dml.environment understands it: torch_dml may not be
+    imported yet.
+    """
     return os.environ.get(name, "").strip().lower()
 
 
 def take_cudas_place(force: bool) -> None:
-    """Load torch_dml as CUDA. A GPU that torch can use itself keeps its place, with a warning, unless `force`."""
+    """Load torch_dml as CUDA. A GPU that torch can use itself keeps its place, with a warning,
+    unless `force`.
+    """
     if not force and has_own_accelerator(sys.modules["torch"]):
         warnings.warn(
             "TORCH_DML_AS_CUDA=1 is ignored: PyTorch can use a GPU of its own in this process "
@@ -57,9 +64,11 @@ def take_cudas_place(force: bool) -> None:
 
 
 def has_own_accelerator(torch: ModuleType) -> bool:
-    """Return whether this torch has a GPU to run on without torch-dml, or another backend took its place.
+    """Return whether this torch has a GPU to run on without torch-dml, or another backend took its
+    place.
 
-    It neither initialises CUDA, which would break processes forked later, nor takes more than a few milliseconds.
+    It neither initialises CUDA, which would break processes forked later, nor takes more than a few
+    milliseconds.
     """
     if torch._C._get_privateuse1_backend_name() not in {"privateuseone", "dml"}:
         return True

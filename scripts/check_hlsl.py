@@ -1,14 +1,17 @@
-"""Compiles every kernel of a folder of HLSL with Microsoft's compiler, DXC: what was kept under TORCH_DML_HLSL_DIR.
+"""Compiles every kernel of a folder of HLSL with Microsoft's compiler, DXC: what was kept under
+TORCH_DML_HLSL_DIR.
 
-Each becomes DXIL (cs_6_2 with 16-bit types; cs_6_6 where it has 64-bit atomics), which the compiler validates, and,
-unless it has those, SPIR-V. That stays beside it: a program that runs with the same TORCH_DML_HLSL_DIR computes with
-it. What passed is not looked at again. Exits with status 1 when a kernel fails or when there is nothing in the folder.
+Each becomes DXIL (cs_6_2 with 16-bit types; cs_6_6 where it has 64-bit atomics), which the compiler
+validates, and, unless it has those, SPIR-V. That stays beside it: a program that runs with the same
+TORCH_DML_HLSL_DIR computes with it. What passed is not looked at again. Exits with status 1 when a
+kernel fails or when there is nothing in the folder.
 
-With --ran nothing is compiled: it counts what has run since, as the compiler's SPIR-V or as the emitter's module, and
-why. Exits with status 1 when nothing ran as the compiler's, or when some of that was not understood.
+With --ran nothing is compiled: it counts what has run since, as the compiler's SPIR-V or as the
+emitter's module, and why. Exits with status 1 when nothing ran as the compiler's, or when some of
+that was not understood.
 
-The library is libdxcompiler.so of DXC 1.6 or 1.7, which PyPI's source distribution of compushady holds, or
-dxcompiler.dll.
+The library is libdxcompiler.so of DXC 1.6 or 1.7, which PyPI's source distribution of compushady
+holds, or dxcompiler.dll.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ from typing import Any
 # Bytes of workgroup memory, and invocations of a workgroup, that Direct3D has.
 SHARED_BYTES, INVOCATIONS = 32 << 10, 1024
 FACTS = re.compile(r"// (\d+) bytes shared, (\d+) invocations, (\d+) atomics, (\d+) atomics of 64 bits")
-# The first methods of every object; behind them stand, elsewhere than on Windows, the two forms of a destructor.
+# The first methods of every object; behind them stand, elsewhere than on Windows, the two forms of
+# a destructor.
 RELEASE, FIRST = 2, 3 if sys.platform == "win32" else 5
 UTF8 = 65001
 # Notes of what ran (crates/kernel/src/hlsl/compiled.rs).
@@ -124,7 +128,9 @@ def check(file: Path) -> tuple[str, str]:
 
 
 def report(folder: Path) -> int:
-    """Print what ran since the folder was compiled, by the notes that programs left, and return the exit status."""
+    """Print what ran since the folder was compiled, by the notes that programs left, and return the
+    exit status.
+    """
     ran = Counter(note.read_text() for note in folder.glob("*.origin"))
     compiled = ran.pop(COMPILED, 0)
     reasons = "".join(f"; {number} as the emitter's module: {reason}" for reason, number in ran.most_common())

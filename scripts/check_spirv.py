@@ -1,8 +1,10 @@
-"""Validates every SPIR-V module of a folder with `spirv-val`: the kernels that were emitted under TORCH_DML_SPIRV_DIR.
+"""Validates every SPIR-V module of a folder with `spirv-val`: the kernels that were emitted under
+TORCH_DML_SPIRV_DIR.
 
-What passes is noted in `valid.txt` of the folder and not looked at again. What fails is named, and kept as `*.invalid`.
-Modules with matrix units are left for a `spirv-val` that knows them: 2025.1 knows those of float16, 2026.4 all.
-Exits with status 1 when a module fails or when there is nothing in the folder.
+What passes is noted in `valid.txt` of the folder and not looked at again. What fails is named, and
+kept as `*.invalid`. Modules with matrix units are left for a `spirv-val` that knows them: 2025.1
+knows those of float16, 2026.4 all. Exits with status 1 when a module fails or when there is nothing
+in the folder.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from pathlib import Path
 TARGETS = {0x10500: "vulkan1.2", 0x10600: "vulkan1.3"}
 # So many failures are printed in full.
 SHOWN = 5
-# What an older validator says of cooperative matrices, of bfloat16 and of matrices of it, and of nothing else here.
+# What an older validator says of cooperative matrices, of bfloat16 and of matrices of it, and of
+# nothing else here.
 TOO_OLD = tuple(f"Invalid capability operand: {number}" for number in (6022, 5116, 5118))
 
 

@@ -1,8 +1,9 @@
 """Writes the polynomials of the special functions: crates/kernel/src/math/special/tables.rs.
 
-Every polynomial is a Chebyshev series of the exact function, cut where the rest is below 2^-27 (f32) or 2^-57 (f64) of
-the function's smallest value, and turned into powers of `(x - centre) * scale`, which is -1 to 1. The definitions below
-are all there is: no coefficient comes from another library. Needs mpmath, which comes with torch.
+Every polynomial is a Chebyshev series of the exact function, cut where the rest is below 2^-27
+(f32) or 2^-57 (f64) of the function's smallest value, and turned into powers of
+`(x - centre) * scale`, which is -1 to 1. The definitions below are all there is: no coefficient
+comes from another library. Needs mpmath, which comes with torch.
 
     python scripts/special_polynomials.py > crates/kernel/src/math/special/tables.rs && cargo fmt
 """
@@ -197,7 +198,9 @@ def of_inverse(f: Function, limit: m.mpf) -> Function:
 
 
 def hankel(order: int, part: str) -> Function:
-    """P, or Q / z, of H(x) = sqrt(2 / (pi x)) e^(i (x - order pi / 2 - pi / 4)) (P + i Q), at z^2, where z = 8 / x."""
+    """P, or Q / z, of H(x) = sqrt(2 / (pi x)) e^(i (x - order pi / 2 - pi / 4)) (P + i Q), at z^2,
+    where z = 8 / x.
+    """
 
     def value(square: m.mpf) -> m.mpf:
         z = m.sqrt(max(square, m.mpf(10) ** -30))
@@ -302,7 +305,9 @@ def airy_tables() -> None:
     table("AIRY_FAR", "`Ai(x) e^z x^(1/4)` in `1 / z`, z = 2/3 x^(3/2).", far, 0, 1 / zeta(edge))
 
     def wave(part: str) -> Function:
-        """Ai(-x) = x^(-1/4) (P sin(z + pi/4) - Q cos(z + pi/4)) / sqrt(pi), Q / v where v = 1 / z."""
+        """Ai(-x) = x^(-1/4) (P sin(z + pi/4) - Q cos(z + pi/4)) / sqrt(pi), Q / v where v = 1 /
+        z.
+        """
 
         def value(square: m.mpf) -> m.mpf:
             v = m.sqrt(max(square, m.mpf(10) ** -14))
@@ -342,7 +347,8 @@ def temme() -> None:
     inverse = [m.mpf(1)] + [m.mpf(0)] * n
     for i in range(1, n + 1):
         inverse[i] = -sum(a[j + 1] * inverse[i - j] for j in range(1, i + 1))
-    # Stirling's coefficients of Gamma*(a) = sum gamma_k (-1)^k / a^k from the expansion of its logarithm.
+    # Stirling's coefficients of Gamma*(a) = sum gamma_k (-1)^k / a^k from the expansion of its
+    # logarithm.
     order = 14
     log = [m.mpf(0)] * (order + 1)
     for k in range(1, order // 2 + 1):

@@ -1,7 +1,9 @@
-"""Writes crates/kernel/tests/data/special.csv: exact values of the special functions, which their tests compare with.
+"""Writes crates/kernel/tests/data/special.csv: exact values of the special functions, which their
+tests compare with.
 
-A line is a function's name, its one or two arguments, the value rounded to f64, and what the rounding left. Every
-second point is an f32, so that both types are tested. Needs mpmath, which comes with torch.
+A line is a function's name, its one or two arguments, the value rounded to f64, and what the
+rounding left. Every second point is an f32, so that both types are tested. Needs mpmath, which
+comes with torch.
 
     python scripts/special_values.py > crates/kernel/tests/data/special.csv
 """
@@ -19,7 +21,9 @@ Range = tuple[float, float]
 
 
 def points(ranges: list[Range], count: int) -> Iterator[float]:
-    """In every range, half of the points uniform and half uniform in the logarithm where it has one sign."""
+    """In every range, half of the points uniform and half uniform in the logarithm where it has one
+    sign.
+    """
     for low, high in ranges:
         for i in range(count):
             u = random.random()

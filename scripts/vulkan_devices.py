@@ -1,4 +1,6 @@
-"""Prints the number of Vulkan devices; exits with status 1 when there is none. Needs nothing but Python."""
+"""Prints the number of Vulkan devices; exits with status 1 when there is none. Needs nothing but
+Python.
+"""
 
 from __future__ import annotations
 

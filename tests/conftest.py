@@ -13,7 +13,8 @@ import pytest
 os.environ.setdefault("TORCH_DML_DEVICES_PER_ADAPTER", "2")
 # Nobody is warned of a software adapter, and none is added to GPUs.
 os.environ.setdefault("TORCH_DML_SOFTWARE", "0")
-# Mesa's software device compiles without optimising: most kernels of the tests are compiled once and run a few times.
+# Mesa's software device compiles without optimising: most kernels of the tests are compiled once
+# and run a few times.
 os.environ.setdefault("GALLIVM_PERF", "nopt")
 
 import torch
@@ -78,7 +79,9 @@ def no_fallback(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_validation_errors() -> Iterator[None]:
-    """Fails the test that does what Vulkan's validation layer objects to, with TORCH_DML_VALIDATION=1."""
+    """Fails the test that does what Vulkan's validation layer objects to, with
+    TORCH_DML_VALIDATION=1.
+    """
     if os.environ.get("TORCH_DML_VALIDATION") != "1":
         yield
         return

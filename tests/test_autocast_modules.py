@@ -1,4 +1,6 @@
-"""Modules that ask whether autocast is on, under torch.autocast("dml"), and the questions that they ask."""
+"""Modules that ask whether autocast is on, under torch.autocast("dml"), and the questions that they
+ask.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ def encoder(**options: Any) -> nn.Module:
     return nn.TransformerEncoder(nn.TransformerEncoderLayer(**LAYER, **options), 2, enable_nested_tensor=not options)
 
 
-# By name: a module, its call, and whether its result has autocast's dtype (else float32), as on CUDA.
+# By name: a module, its call, and whether its result has autocast's dtype (else float32), as on
+# CUDA.
 MODULES: dict[str, tuple[Callable[[], nn.Module], Callable[[nn.Module, torch.Tensor], Any], bool]] = {
     "attention": (lambda: nn.MultiheadAttention(8, 2, batch_first=True), attend, True),
     "attention with weights": (lambda: nn.MultiheadAttention(8, 2, batch_first=True), attend_and_tell, True),

@@ -1,7 +1,7 @@
 """Operators whose composites read a tensor's memory on the host, which for PyTorch is any device's.
 
-On a GPU with addresses of its own they ended the process. On others the values arrive late, so that a read by the
-address would find zeros. `python -m tests.host_reads` looks for more of them.
+On a GPU with addresses of its own they ended the process. On others the values arrive late, so that
+a read by the address would find zeros. `python -m tests.host_reads` looks for more of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def byte_weights() -> list[Any]:
     return [levels, aten.fbgemm_pack_quantized_matrix(levels), offsets, scale, zero, torch.randn(3)]
 
 
-# What runs on the CPU, counted, with arguments for it. Those of `STAY` are weights that FBGEMM packed.
+# What runs on the CPU, counted, with arguments for it. Those of `STAY` are weights that FBGEMM
+# packed.
 ON_CPU: dict[str, Callable[[], list[Any]]] = {
     "_grid_sampler_2d_cpu_fallback": lambda: [torch.randn(1, 2, 4, 4), torch.randn(1, 3, 3, 2) / 2, 0, 0, False],
     "_grid_sampler_2d_cpu_fallback_backward": lambda: [

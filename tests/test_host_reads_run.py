@@ -1,4 +1,6 @@
-"""`python -m tests.host_reads`: calls of an operator are found on the CPU, and repeated on the device."""
+"""`python -m tests.host_reads`: calls of an operator are found on the CPU, and repeated on the
+device.
+"""
 
 from __future__ import annotations
 

@@ -39,7 +39,8 @@ def test_saved_tensors_are_pinned() -> None:
     for pin_memory in (False, True):
         with torch.autograd.graph.save_on_cpu(pin_memory):
             result = x.sin()
-        # The packed tensor is the hooks' own: what unpacks it says whether it came from pinned memory.
+        # The packed tensor is the hooks' own: what unpacks it says whether it came from pinned
+        # memory.
         packed = torch.autograd.graph.save_on_cpu(pin_memory).pack_hook(x.detach())[1]
         assert packed.is_pinned() == pin_memory and packed.equal(x.detach().cpu())
         (gradient,) = torch.autograd.grad(result.sum(), x)

@@ -1,7 +1,8 @@
 """PEP 517 backend: setuptools, after the engine and the plugins are built.
 
-One wheel serves every CPython (`py3-none-<platform>`): the libraries use no libpython. $TORCH_DML_TORCH chooses the
-torch versions to build for; left out, it is the torch of the Python that runs pip.
+One wheel serves every CPython (`py3-none-<platform>`): the libraries use no libpython.
+$TORCH_DML_TORCH chooses the torch versions to build for; left out, it is the torch of the Python
+that runs pip.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ prepare_metadata_for_build_editable = build_meta.prepare_metadata_for_build_edit
 def build_wheel(wheel_directory: str, config_settings: _Settings = None, metadata_directory: str | None = None) -> str:
     """Build the libraries, then a wheel that holds them.
 
-    `pip wheel --config-settings platform=manylinux_2_28_x86_64` builds for older systems than this machine, and
-    `..._aarch64` for another processor; `make release` does.
+    `pip wheel --config-settings platform=manylinux_2_28_x86_64` builds for older systems than this
+    machine, and `..._aarch64` for another processor; `make release` does.
     """
     settings = dict(config_settings or {})
     platform = settings.pop("platform", None)
@@ -105,7 +106,8 @@ def _keep(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def build_libraries(platform: str | None = None) -> None:
-    """Run `cargo xtask build` for the torch versions found, and leave no plugin of another in the package.
+    """Run `cargo xtask build` for the torch versions found, and leave no plugin of another in the
+    package.
 
     `platform` is a wheel's; None is this machine.
     """

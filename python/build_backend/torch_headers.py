@@ -13,7 +13,9 @@ VARIABLE = "TORCH_DML_TORCH"
 
 
 def chosen() -> list[Path]:
-    """Return the folders named by $TORCH_DML_TORCH: of torch, of site-packages or of virtual environments."""
+    """Return the folders named by $TORCH_DML_TORCH: of torch, of site-packages or of virtual
+    environments.
+    """
     named = os.environ.get(VARIABLE, "").split(os.pathsep)
     folders = [Path(name).expanduser() for name in named if name.strip()]
     for folder in folders:

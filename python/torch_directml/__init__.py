@@ -58,10 +58,11 @@ def has_float64_support(device_id: int | None = None) -> bool:
 
 
 def gpu_memory(device_id: int | None = None, mb_per_tile: int = 1) -> list[float]:
-    """Return how full the device's memory is, as the original does: one number from 0 to 1 per tile.
+    """Return how full the device's memory is, as the original does: one number from 0 to 1 per
+    tile.
 
-    A tile is `mb_per_tile` MiB and the list covers the whole memory, so that `sum(gpu_memory(i)) * mb_per_tile` is
-    what this process has in use, in MiB.
+    A tile is `mb_per_tile` MiB and the list covers the whole memory, so that
+    `sum(gpu_memory(i)) * mb_per_tile` is what this process has in use, in MiB.
     """
     index = default_device() if device_id is None else device_id
     _check(index)

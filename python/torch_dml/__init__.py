@@ -1,7 +1,8 @@
 """torch-dml: the PyTorch device "dml" on any GPU that has a Vulkan driver.
 
-Importing this module makes `torch.device("dml")` and the module `torch.dml` available. `import torch` alone does the
-same where torch has no accelerator of its own (see torch_dml_autoload).
+Importing this module makes `torch.device("dml")` and the module `torch.dml` available.
+`import torch` alone does the same where torch has no accelerator of its own (see
+torch_dml_autoload).
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def __getattr__(name: str) -> Any:
 
 
 def _is_command_line() -> bool:
-    # `python -m torch_dml` imports this file first, with "-m" in argv[0]. `doctor` must run where loading fails.
+    # `python -m torch_dml` imports this file first, with "-m" in argv[0]. `doctor` must run where
+    # loading fails.
     return sys.argv[:1] == ["-m"] and sys.orig_argv[1:3] == ["-m", "torch_dml"]
 
 

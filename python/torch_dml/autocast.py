@@ -17,19 +17,21 @@ _KEY = "AutocastPrivateUse1"
 
 def install() -> None:
     """Let questions that name no device, which are about CUDA, be about the device too."""
-    # Attention's modules ask so whether operators that do not cast must be left, nn.DataParallel what its threads do.
+    # Attention's modules ask so whether operators that do not cast must be left, nn.DataParallel
+    # what its threads do.
     _replace("is_autocast_enabled", _is_enabled)
     _replace("set_autocast_enabled", _set_enabled)
     _replace("get_autocast_gpu_dtype", _get_dtype)
     _replace("set_autocast_gpu_dtype", _set_dtype)
-    if TorchVersion(torch.__version__) < (2, 13):
+    if TorchVersion(torch.__version__) < "2.13":
         _admit_to_register_autocast()
 
 
 def _replace(name: str, own: Callable[[Any], Any]) -> None:
     original = getattr(torch._C, name)
     replacement = functools.wraps(original)(own(original))
-    # torch.compile has a rule for each function by its name in torch._C, TorchScript an operator by the function.
+    # torch.compile has a rule for each function by its name in torch._C, TorchScript an operator by
+    # the function.
     for module in (torch, torch._C):
         setattr(module, name, replacement)
     torch.jit._builtins._register_builtin(replacement, f"aten::{name}")
@@ -70,7 +72,9 @@ def _set_dtype(original: Callable[[torch.dtype], None]) -> Callable[[torch.dtype
 
 
 def _admit_to_register_autocast() -> None:
-    """Let torch.library.register_autocast take the device, as it does from torch 2.13 on; before, it has a list."""
+    """Let torch.library.register_autocast take the device, as it does from torch 2.13 on; before,
+    it has a list.
+    """
     register: Callable[..., None] = torch.library.register_autocast
     method: Callable[..., None] = CustomOpDef.register_autocast
 

@@ -21,12 +21,14 @@ def auto_batch_size(
     headroom: float = 0.05,
     device: DeviceLike = None,
 ) -> int:
-    """Return the largest batch size, from `start` to `maximum`, with which `step(size)` fits into a device's memory.
+    """Return the largest batch size, from `start` to `maximum`, with which `step(size)` fits into a
+    device's memory.
 
-    `step` does once what will be done with each batch: for training forward, backward and the optimizer's step. It runs
-    some 2 log2(result) times: the size is doubled until one does not fit, and then narrowed down. One that does not fit
-    runs out of memory, or holds more than was free before less `headroom` (a fraction of it), which drivers that move
-    memory to the host would allow. Memory of a trial is given back before the next.
+    `step` does once what will be done with each batch: for training forward, backward and the
+    optimizer's step. It runs some 2 log2(result) times: the size is doubled until one does not fit,
+    and then narrowed down. One that does not fit runs out of memory, or holds more than was free
+    before less `headroom` (a fraction of it), which drivers that move memory to the host would
+    allow. Memory of a trial is given back before the next.
 
     Raises torch.OutOfMemoryError if not even `start` fits, and whatever else `step` raises.
     """

@@ -1,4 +1,6 @@
-"""nn.DataParallel: what PyTorch does between CUDA devices in C++ of its own, done with copies for ours."""
+"""nn.DataParallel: what PyTorch does between CUDA devices in C++ of its own, done with copies for
+ours.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,9 @@ def scatter(
 def gather(
     tensors: Sequence[torch.Tensor], dim: int = 0, destination: Any = None, *, out: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Put tensors of several devices together along `dim`, on `destination`: the current device when None."""
+    """Put tensors of several devices together along `dim`, on `destination`: the current device
+    when None.
+    """
     device = out.device if out is not None else _device(destination)
     pieces = [tensor.to(device) for tensor in tensors]
     return torch.cat(pieces, dim) if out is None else torch.cat(pieces, dim, out=out)

@@ -1,4 +1,6 @@
-"""Parameters of PyTorch's that name a device, and are "cuda" where a program leaves them out: they are the device."""
+"""Parameters of PyTorch's that name a device, and are "cuda" where a program leaves them out: they
+are the device.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def install() -> None:
 
 
 def _functions() -> Iterator[Callable[..., Any]]:
-    yield torch.amp.GradScaler.__init__
+    yield torch.amp.GradScaler.__init__  # type: ignore[attr-defined]
     yield torch.autograd.graph.save_on_cpu.__init__
     # From torch 2.13 on the accelerator is the default.
     yield torch.random.fork_rng.__wrapped__  # type: ignore[attr-defined]

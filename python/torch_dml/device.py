@@ -15,7 +15,9 @@ DeviceLike: TypeAlias = "int | str | torch.device | None"
 
 
 def in_bad_fork() -> bool:
-    """Return whether this process was forked after its parent had started Vulkan, which drivers do not survive."""
+    """Return whether this process was forked after its parent had started Vulkan, which drivers do
+    not survive.
+    """
     return bool(engine.library().dml_forked())
 
 
@@ -33,12 +35,16 @@ def is_available() -> bool:
 
 
 def is_initialized() -> bool:
-    """Return whether a device can be used in this process. The device starts at its first use, in no time."""
+    """Return whether a device can be used in this process. The device starts at its first use, in
+    no time.
+    """
     return not in_bad_fork()
 
 
 def init() -> None:
-    """Make sure that there is a device; raise RuntimeError that says what to install when there is none."""
+    """Make sure that there is a device; raise RuntimeError that says what to install when there is
+    none.
+    """
     if in_bad_fork():
         raise RuntimeError(
             "Cannot re-initialize dml in forked subprocess. To use dml with multiprocessing, you must use the 'spawn' "
@@ -108,7 +114,9 @@ class device:
 
 
 class device_of(device):
-    """Context manager that makes a tensor's device current; nothing changes for a tensor elsewhere."""
+    """Context manager that makes a tensor's device current; nothing changes for a tensor
+    elsewhere.
+    """
 
     def __init__(self, tensor: torch.Tensor) -> None:
         """Take any tensor."""
@@ -132,13 +140,17 @@ def get_device_capability(device: DeviceLike = None) -> tuple[int, int]:
 
 
 def can_device_access_peer(device: DeviceLike, peer_device: DeviceLike) -> bool:
-    """Return whether one device reads the memory of another: none does, copies between them pass through the host."""
+    """Return whether one device reads the memory of another: none does, copies between them pass
+    through the host.
+    """
     index_of(device), index_of(peer_device)
     return False
 
 
 def ipc_collect() -> None:
-    """Do nothing, for there is nothing to collect: memory of a device is not shared between processes."""
+    """Do nothing, for there is nothing to collect: memory of a device is not shared between
+    processes.
+    """
 
 
 def synchronize(device: DeviceLike = None) -> None:

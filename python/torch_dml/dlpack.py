@@ -1,4 +1,6 @@
-"""DLPack. torch compares a tensor's device with the literal "privateuse1" and so refuses every renamed backend."""
+"""DLPack. torch compares a tensor's device with the literal "privateuse1" and so refuses every
+renamed backend.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from torch_dml.backend import DEVICE
 
 
 def install() -> None:
-    """Let `Tensor.__dlpack_device__` know the device: it is DLPack's kDLExtDev, as in torch's C++."""
+    """Let `Tensor.__dlpack_device__` know the device: it is DLPack's kDLExtDev, as in torch's
+    C++.
+    """
     original = torch.Tensor.__dlpack_device__
 
     @functools.wraps(original)

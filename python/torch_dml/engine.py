@@ -22,7 +22,9 @@ _FLAGS = ("f16", "bf16", "f64", "i64", "matrix", "timestamps", "subnormals", "so
 
 @dataclass(frozen=True)
 class DeviceProperties:
-    """What the engine knows of a device. Memory is in bytes; the flags say what the hardware computes."""
+    """What the engine knows of a device. Memory is in bytes; the flags say what the hardware
+    computes.
+    """
 
     name: str
     vendor: str
@@ -60,7 +62,9 @@ def library_name() -> str:
 
 @functools.cache
 def library() -> ctypes.CDLL:
-    """Return the loaded engine; raise ImportError when it is missing, broken or of another version."""
+    """Return the loaded engine; raise ImportError when it is missing, broken or of another
+    version.
+    """
     path = library_folder() / library_name()
     if not path.is_file():
         raise ImportError(
@@ -140,7 +144,9 @@ def device_count() -> int:
 
 
 def why_no_device() -> str | None:
-    """Return what the engine says when the drivers cannot be asked for devices, None when they can."""
+    """Return what the engine says when the drivers cannot be asked for devices, None when they
+    can.
+    """
     try:
         device_count()
     except RuntimeError as error:
@@ -190,7 +196,9 @@ def memory_stats(device: int) -> dict[str, Any]:
 
 
 def queue_stats(device: int = 0) -> dict[str, int]:
-    """Return what a device's queue did so far: commands, fused_launches, fused_kernels, barriers, submits, waits."""
+    """Return what a device's queue did so far: commands, fused_launches, fused_kernels, barriers,
+    submits, waits.
+    """
     text = library().dml_queue_stats_json(device)
     if text is None:
         raise RuntimeError(last_error() or f"no queue statistics of device {device}")
@@ -199,7 +207,9 @@ def queue_stats(device: int = 0) -> dict[str, int]:
 
 
 def kernel_stats() -> dict[str, int]:
-    """Return what kernels cost this process: kernels, and the nanoseconds emit_ns, compile_ns, longest_ns, wait_ns."""
+    """Return what kernels cost this process: kernels, and the nanoseconds emit_ns, compile_ns,
+    longest_ns, wait_ns.
+    """
     text = library().dml_kernel_stats_json()
     if text is None:
         raise RuntimeError(last_error() or "no kernel statistics")
@@ -208,7 +218,9 @@ def kernel_stats() -> dict[str, int]:
 
 
 def validation_messages() -> list[dict[str, Any]]:
-    """Return what Vulkan's validation layer reported in this process: of each kind id, text of the first, and count."""
+    """Return what Vulkan's validation layer reported in this process: of each kind id, text of the
+    first, and count.
+    """
     text = library().dml_validation_json()
     if text is None:
         raise RuntimeError(last_error() or "no validation messages")

@@ -1,7 +1,8 @@
-"""The environment variables, and the values that they understand. A value that makes no sense is named and ignored.
+"""The environment variables, and the values that they understand. A value that makes no sense is
+named and ignored.
 
-The table is variables.toml, the package's copy of crates/environment/variables.toml. The engine reads some of the
-variables itself and ignores the same values; what is wrong is said here, once.
+The table is variables.toml, the package's copy of crates/environment/variables.toml. The engine
+reads some of the variables itself and ignores the same values; what is wrong is said here, once.
 """
 
 from __future__ import annotations
@@ -108,7 +109,9 @@ def get(name: str) -> str | None:
 
 
 def chosen_integrations() -> list[str]:
-    """Return the libraries that TORCH_DML_INTEGRATIONS allows to integrate with; all when it is unset."""
+    """Return the libraries that TORCH_DML_INTEGRATIONS allows to integrate with; all when it is
+    unset.
+    """
     value = get("TORCH_DML_INTEGRATIONS") or ""
     names = [] if value == "none" else value.split(",")
     if value.startswith("-") or not value:
@@ -117,7 +120,9 @@ def chosen_integrations() -> list[str]:
 
 
 def warn_of_nonsense() -> None:
-    """Name in a warning every variable whose value makes no sense, and every one that there is not."""
+    """Name in a warning every variable whose value makes no sense, and every one that there is
+    not.
+    """
     for name in sorted(os.environ):
         if not name.startswith("TORCH_DML_"):
             continue

@@ -8,7 +8,9 @@ from torch_dml import loader
 
 
 def fallback_count() -> int:
-    """Return how many operators fell back to the CPU since the process started or the last reset."""
+    """Return how many operators fell back to the CPU since the process started or the last
+    reset.
+    """
     return int(loader.plugin().dml_plugin_fallback_count())
 
 

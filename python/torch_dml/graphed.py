@@ -1,4 +1,6 @@
-"""`make_graphed_callables`: modules and functions whose forward and backward passes are replays of graphs."""
+"""`make_graphed_callables`: modules and functions whose forward and backward passes are replays of
+graphs.
+"""
 
 from __future__ import annotations
 
@@ -41,13 +43,15 @@ def make_graphed_callables(
     allow_unused_input: bool = False,
     pool: GraphPool | None = None,
 ) -> Any:
-    """Return callables that replay graphs of the given ones, forward and backward; one, or a tuple of them.
+    """Return callables that replay graphs of the given ones, forward and backward; one, or a tuple
+    of them.
 
-    As torch.cuda.make_graphed_callables: each callable is a module or a function of tensors of fixed shapes, and
-    `sample_args` the tuple of its arguments (a tuple of tuples for several), with `requires_grad` as later calls will
-    have it. Calls copy their arguments into these tensors. Several callables share memory and must be called in their
-    order. A module keeps its type: its `forward` replays in the mode (training or evaluation) that it was captured in,
-    and runs as ever in the other.
+    As torch.cuda.make_graphed_callables: each callable is a module or a function of tensors of
+    fixed shapes, and `sample_args` the tuple of its arguments (a tuple of tuples for several), with
+    `requires_grad` as later calls will have it. Calls copy their arguments into these tensors.
+    Several callables share memory and must be called in their order. A module keeps its type: its
+    `forward` replays in the mode (training or evaluation) that it was captured in, and runs as ever
+    in the other.
     """
     if torch.is_autocast_enabled(DEVICE) and torch.is_autocast_cache_enabled():
         raise RuntimeError("make_graphed_callables does not support the autocast cache: set `cache_enabled=False`")

@@ -1,4 +1,5 @@
-"""Graphs: work that is captured once and replayed at next to no cost to the host, as torch.cuda's graphs.
+"""Graphs: work that is captured once and replayed at next to no cost to the host, as torch.cuda's
+graphs.
 
 docs/guide/graphs.md explains how to use them and what can be captured.
 """
@@ -28,8 +29,8 @@ __all__ = [
     "make_graphed_callables",
 ]
 
-# The threads that are capturing. Optimizers' steps look here: a hook that came and went with each capture would change
-# the hooks while other threads step.
+# The threads that are capturing. Optimizers' steps look here: a hook that came and went with each
+# capture would change the hooks while other threads step.
 _capturing: list[int] = []
 
 
@@ -41,8 +42,8 @@ def is_current_stream_capturing() -> bool:
 class GraphPool:
     """Memory that graphs allocate from while they are captured.
 
-    Graphs may share one when they are replayed in the order in which they were captured, and each one's outputs are
-    used before the next replay: one may overwrite what another one left.
+    Graphs may share one when they are replayed in the order in which they were captured, and each
+    one's outputs are used before the next replay: one may overwrite what another one left.
     """
 
     def __init__(self, device: int) -> None:
@@ -71,10 +72,12 @@ class Graph:
         self._replay = engine.library().dml_graph_replay
 
     def capture_begin(self, pool: GraphPool | None = None, capture_error_mode: str = "thread_local") -> None:
-        """Begin to capture what this thread does on the current device; :class:`graph` does so in a `with`.
+        """Begin to capture what this thread does on the current device; :class:`graph` does so in a
+        `with`.
 
-        `pool` is one that :func:`graph_pool_handle` or another graph's `pool` returned. Errors are always the capturing
-        thread's alone: what CUDA calls "thread_local"; the other modes are accepted and mean the same.
+        `pool` is one that :func:`graph_pool_handle` or another graph's `pool` returned. Errors are
+        always the capturing thread's alone: what CUDA calls "thread_local"; the other modes are
+        accepted and mean the same.
         """
         if capture_error_mode not in ("global", "thread_local", "relaxed", "default"):
             raise ValueError(f"unknown capture_error_mode {capture_error_mode!r}")
@@ -85,7 +88,8 @@ class Graph:
         engine.call("dml_graph_begin", current_device(), pool._handle, ctypes.byref(handle))
         self._own("dml_graph_discard", handle.value)
         self._capture, self._pool = handle.value, pool
-        # Only this thread is captured: a backward pass must run on it, and not on the threads of autograd.
+        # Only this thread is captured: a backward pass must run on it, and not on the threads of
+        # autograd.
         threads = torch._C._is_multithreading_enabled()  # type: ignore[attr-defined]
         self._while_capturing.callback(torch._C._set_multithreading_enabled, threads)  # type: ignore[attr-defined]
         torch._C._set_multithreading_enabled(False)  # type: ignore[attr-defined]
@@ -94,7 +98,9 @@ class Graph:
         self._while_capturing.callback(_capturing.remove, thread)
 
     def capture_end(self) -> None:
-        """End the capture, on the thread that began it; raise what could not be captured, if anything."""
+        """End the capture, on the thread that began it; raise what could not be captured, if
+        anything.
+        """
         if not self._capture:
             raise RuntimeError("no capture of this graph is in progress")
         capture, self._capture = self._capture, 0
@@ -116,7 +122,9 @@ class Graph:
             raise engine.error_of("dml_graph_replay", status)
 
     def reset(self) -> None:
-        """Drop the captured work and the claim to its memory; tensors that lie there remain. A capture is discarded."""
+        """Drop the captured work and the claim to its memory; tensors that lie there remain. A
+        capture is discarded.
+        """
         self._while_capturing.close()
         if self._finalizer is not None:
             self._finalizer()
@@ -130,10 +138,12 @@ class Graph:
         return self._pool
 
     def stats(self) -> dict[str, int]:
-        """Return how many launches were captured (`captured`), and how many a replay runs, with how many barriers.
+        """Return how many launches were captured (`captured`), and how many a replay runs, with how
+        many barriers.
 
-        These are `launches`, after pointwise ones that follow one another were joined, and `barriers`;
-        `barriers_in_order` is how many it would need if they ran in the order of their capture.
+        These are `launches`, after pointwise ones that follow one another were joined, and
+        `barriers`; `barriers_in_order` is how many it would need if they ran in the order of their
+        capture.
         """
         return engine.graph_stats(self._graph)
 
@@ -146,9 +156,11 @@ class Graph:
 
 
 class graph:
-    """Context manager that captures what this thread does on the current device into a :class:`Graph`.
+    """Context manager that captures what this thread does on the current device into a
+    :class:`Graph`.
 
-    An exception in the block discards the capture. `stream` is accepted for CUDA's sake: a device has one stream.
+    An exception in the block discards the capture. `stream` is accepted for CUDA's sake: a device
+    has one stream.
     """
 
     def __init__(
@@ -190,7 +202,9 @@ def _free_with(owner: Any, free: str, handle: int) -> Any:
 
 
 def _check_optimizer(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-    """Refuse to capture a step whose number the host counts: each replay would be the captured step again."""
+    """Refuse to capture a step whose number the host counts: each replay would be the captured step
+    again.
+    """
     if threading.get_ident() not in _capturing or not is_current_stream_capturing():
         return
     for group in optimizer.param_groups:

@@ -34,5 +34,7 @@ def stop(plugin: ctypes.CDLL) -> None:
 
 
 def raise_held() -> None:
-    """Raise what a signal handler raised during a wait that has just failed with DML_INTERRUPTED."""
+    """Raise what a signal handler raised during a wait that has just failed with
+    DML_INTERRUPTED.
+    """
     torch.ops.torch_dml.raise_interruption()

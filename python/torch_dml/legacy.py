@@ -1,4 +1,6 @@
-"""`torch.dml.FloatTensor` and its kin, which older programs call as they do `torch.cuda.FloatTensor`."""
+"""`torch.dml.FloatTensor` and its kin, which older programs call as they do
+`torch.cuda.FloatTensor`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _DTYPES = {
 
 
 class _TensorType(type):
-    """The type of tensor types: calling one makes a tensor, and isinstance looks at dtype and device."""
+    """The type of tensor types: calling one makes a tensor, and isinstance looks at dtype and
+    device.
+    """
 
     dtype: torch.dtype
 

@@ -1,4 +1,6 @@
-"""Operators of libraries that bring their own, as torchvision does: the engine's come once those are there."""
+"""Operators of libraries that bring their own, as torchvision does: the engine's come once those
+are there.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ LIBRARIES = {"torchvision": "torchvision.extension"}
 
 
 def install(plugin: ctypes.CDLL) -> None:
-    """Have the plugin register the engine's operators of every library, now or when the program imports it."""
+    """Have the plugin register the engine's operators of every library, now or when the program
+    imports it.
+    """
     for namespace, module in LIBRARIES.items():
 
         def register(_: ModuleType, namespace: str = namespace) -> None:

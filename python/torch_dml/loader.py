@@ -24,7 +24,9 @@ _plugin: ctypes.CDLL | None = None
 
 
 def supported_torch() -> list[str]:
-    """Return the torch minors that this installation has plugins for, oldest first: ["2.11", "2.15"]."""
+    """Return the torch minors that this installation has plugins for, oldest first: ["2.11",
+    "2.15"].
+    """
     return [f"{major}.{minor}" for major, minor in sorted(_plugins())]
 
 
@@ -41,10 +43,12 @@ def plugin() -> ctypes.CDLL:
 
 
 def load() -> None:
-    """Register the device "dml" with torch, or have it take CUDA's place. Calling it again does nothing.
+    """Register the device "dml" with torch, or have it take CUDA's place. Calling it again does
+    nothing.
 
-    Raises ImportError, with the versions or files concerned in the message, when torch is missing or of a version
-    that this installation has no plugin for, when a library does not load, and where CUDA's place is not free.
+    Raises ImportError, with the versions or files concerned in the message, when torch is missing
+    or of a version that this installation has no plugin for, when a library does not load, and
+    where CUDA's place is not free.
     """
     global _plugin
     with _lock:
@@ -90,8 +94,8 @@ def check_place(torch: ModuleType) -> None:
 
 
 def _finish(library: ctypes.CDLL, process: int) -> None:
-    # Compiled kernels are saved when the device has been quiet for a while; a short program ends before that. A child
-    # of a fork has nothing of its own to save.
+    # Compiled kernels are saved when the device has been quiet for a while; a short program ends
+    # before that. A child of a fork has nothing of its own to save.
     if os.getpid() == process:
         from torch_dml import interrupts
 
@@ -100,7 +104,9 @@ def _finish(library: ctypes.CDLL, process: int) -> None:
 
 
 def plugin_path(torch_version: str) -> Path:
-    """Return the plugin for a torch version; raise ImportError that names the versions when there is none."""
+    """Return the plugin for a torch version; raise ImportError that names the versions when there
+    is none.
+    """
     plugins = _plugins()
     found = re.match(r"(\d+)\.(\d+)", torch_version)
     key = (int(found[1]), int(found[2])) if found else None

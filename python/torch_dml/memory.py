@@ -17,7 +17,9 @@ _fractions: dict[int, float] = {}
 
 
 def memory_stats(device: DeviceLike = None) -> OrderedDict[str, Any]:
-    """Return the allocator's statistics under the names that `torch.accelerator.memory_stats` uses."""
+    """Return the allocator's statistics under the names that `torch.accelerator.memory_stats`
+    uses.
+    """
     if not is_available():
         return OrderedDict()
     stats: OrderedDict[str, Any] = torch.accelerator.memory_stats(index_of(device))
@@ -60,7 +62,9 @@ def device_memory_used(device: DeviceLike = None) -> int:
 
 
 def memory_stats_as_nested_dict(device: DeviceLike = None) -> dict[str, Any]:
-    """Return `memory_stats` as dictionaries in dictionaries: `["allocated_bytes"]["all"]["peak"]`."""
+    """Return `memory_stats` as dictionaries in dictionaries:
+    `["allocated_bytes"]["all"]["peak"]`.
+    """
     nested: dict[str, Any] = {}
     for key, value in memory_stats(device).items():
         *path, last = key.split(".")
@@ -72,7 +76,9 @@ def memory_stats_as_nested_dict(device: DeviceLike = None) -> dict[str, Any]:
 
 
 def memory_snapshot(device: DeviceLike = None) -> list[dict[str, Any]]:
-    """Return what lies where: the segments held of the driver, with their blocks. Keys as in `torch.cuda`'s."""
+    """Return what lies where: the segments held of the driver, with their blocks. Keys as in
+    `torch.cuda`'s.
+    """
     return engine.memory_snapshot(index_of(device))
 
 
@@ -83,7 +89,9 @@ def empty_cache() -> None:
 
 
 def host_memory_stats() -> OrderedDict[str, int]:
-    """Return the figures of pinned memory: `active` of tensors, `allocated` with what is kept for reuse."""
+    """Return the figures of pinned memory: `active` of tensors, `allocated` with what is kept for
+    reuse.
+    """
     return OrderedDict(sorted(engine.host_memory_stats().items()))
 
 
@@ -127,7 +135,9 @@ def get_per_process_memory_fraction(device: DeviceLike = None) -> float:
 
 
 def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
-    """Return a table of the memory figures for a person; `abbreviated` leaves out the less asked ones."""
+    """Return a table of the memory figures for a person; `abbreviated` leaves out the less asked
+    ones.
+    """
     index = index_of(device)
     stats = memory_stats(index)
     free, total = mem_get_info(index)

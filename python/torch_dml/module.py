@@ -157,12 +157,16 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Return whether bfloat16 tensors work. They always do; `including_emulation=False` asks for the hardware."""
+    """Return whether bfloat16 tensors work. They always do; `including_emulation=False` asks for
+    the hardware.
+    """
     return is_available() and (including_emulation or get_device_properties().bf16)
 
 
 def _is_in_bad_fork() -> bool:
-    """Return whether this process was forked from one that uses the device; torch asks before it seeds."""
+    """Return whether this process was forked from one that uses the device; torch asks before it
+    seeds.
+    """
     from torch_dml.device import in_bad_fork
 
     return in_bad_fork()

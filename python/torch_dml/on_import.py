@@ -1,4 +1,6 @@
-"""Does something to a module when it is imported, and nothing before: what is not used is not loaded."""
+"""Does something to a module when it is imported, and nothing before: what is not used is not
+loaded.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ Action = Callable[[ModuleType], None]
 
 
 def when_imported(name: str, action: Action) -> None:
-    """Call `action` with a module after it was executed: now where that is done, else once it is imported."""
+    """Call `action` with a module after it was executed: now where that is done, else once it is
+    imported.
+    """
     module = sys.modules.get(name)
     if module is None:
         _finder.waiting.setdefault(name, []).append(action)
@@ -26,7 +30,9 @@ def when_imported(name: str, action: Action) -> None:
 
 
 class _SpecOfExecuting(ModuleSpec):
-    """The spec of a module that is being executed. Python's import sets this attribute when that has ended."""
+    """The spec of a module that is being executed. Python's import sets this attribute when that
+    has ended.
+    """
 
     @property
     def _initializing(self) -> bool:
@@ -42,7 +48,9 @@ class _SpecOfExecuting(ModuleSpec):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Lets the other finders find a module that somebody waits for, and has its loader tell when it is done."""
+    """Lets the other finders find a module that somebody waits for, and has its loader tell when it
+    is done.
+    """
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Action]] = {}

@@ -10,7 +10,9 @@ from torch_dml import loader
 
 @dataclass(frozen=True)
 class ChangedSchema:
-    """An operator that the running torch has with another schema than the engine: it runs on the CPU."""
+    """An operator that the running torch has with another schema than the engine: it runs on the
+    CPU.
+    """
 
     engine: str
     torch: str
@@ -36,7 +38,9 @@ class OperatorReport:
 
 
 def report() -> OperatorReport:
-    """Return what the plugin found when it compared the engine's operators with torch's; load it if needed."""
+    """Return what the plugin found when it compared the engine's operators with torch's; load it if
+    needed.
+    """
     found = json.loads(loader.plugin().dml_plugin_operators_json())
     return OperatorReport(
         registered=found["registered"],

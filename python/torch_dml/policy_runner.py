@@ -1,4 +1,6 @@
-"""Inference one observation after the other: the loop of a robot, a game or a server of requests."""
+"""Inference one observation after the other: the loop of a robot, a game or a server of
+requests.
+"""
 
 from __future__ import annotations
 
@@ -24,22 +26,25 @@ from torch_dml.graphs import Graph, graph
 # A graph is captured when observations of the same shapes came so often, and so many are kept.
 _CALLS_BEFORE_CAPTURE = 2
 _KEPT_SHAPES = 16
-# So many bytes are read at once (docs/design/memory.md, "Reading a few bytes"); more, through pinned memory.
+# So many bytes are read at once (docs/design/memory.md, "Reading a few bytes"); more, through
+# pinned memory.
 _POLLED_BYTES = 500
 
 
 class PolicyRunner:
-    """Runs a module, or a policy of Stable-Baselines3, on observations from the host and returns results on the host.
+    """Runs a module, or a policy of Stable-Baselines3, on observations from the host and returns
+    results on the host.
 
-    `runner(batch)` runs observations with a batch dimension, `runner.predict(observation)` one without, and
-    `runner.submit(observation)` returns a future of it and runs those of several threads as one batch, filled up to a
-    power of two. An observation is an array or a tensor, or a tuple, list or dictionary of them; floats are converted
-    to the dtype of the parameters. Results are tensors on the CPU where the observation's first part is a tensor, else
-    NumPy's arrays.
+    `runner(batch)` runs observations with a batch dimension, `runner.predict(observation)` one
+    without, and `runner.submit(observation)` returns a future of it and runs those of several
+    threads as one batch, filled up to a power of two. An observation is an array or a tensor, or a
+    tuple, list or dictionary of them; floats are converted to the dtype of the parameters. Results
+    are tensors on the CPU where the observation's first part is a tensor, else NumPy's arrays.
 
-    The runner holds a copy of the model in evaluation mode; `refresh()` takes over weights that were trained since.
-    Buffers are pinned and reused. Shapes that come again are captured as a graph, unless the model cannot be captured.
-    When the device is lost, the runner warns and goes on on the CPU, from a copy that is there from the start.
+    The runner holds a copy of the model in evaluation mode; `refresh()` takes over weights that
+    were trained since. Buffers are pinned and reused. Shapes that come again are captured as a
+    graph, unless the model cannot be captured. When the device is lost, the runner warns and goes
+    on on the CPU, from a copy that is there from the start.
     """
 
     def __init__(
@@ -52,10 +57,12 @@ class PolicyRunner:
         max_batch: int = 64,
         max_wait: float = 0.001,
     ) -> None:
-        """Copy a model (a module, or an algorithm or policy of Stable-Baselines3) to the device, the current if None.
+        """Copy a model (a module, or an algorithm or policy of Stable-Baselines3) to the device,
+        the current if None.
 
-        `deterministic` is what policies of Stable-Baselines3 are asked for. `submit` waits for `max_wait` seconds at
-        most for further observations, and runs up to `max_batch` of them at once.
+        `deterministic` is what policies of Stable-Baselines3 are asked for. `submit` waits for
+        `max_wait` seconds at most for further observations, and runs up to `max_batch` of them at
+        once.
         """
         if max_batch < 1 or max_wait < 0:
             raise ValueError(f"expected max_batch >= 1 and max_wait >= 0, but got {max_batch} and {max_wait}")
@@ -78,7 +85,9 @@ class PolicyRunner:
         self._batcher = _Batcher(self, max_batch, max_wait)
 
     def __call__(self, observations: Any) -> Any:
-        """Return the results of a batch; a policy of Stable-Baselines3 also takes one observation, as its `predict`."""
+        """Return the results of a batch; a policy of Stable-Baselines3 also takes one observation,
+        as its `predict`.
+        """
         if self._is_policy:
             tensors, batched = self._host.obs_to_tensor(observations)  # type: ignore[operator]
             actions = self._actions(self._run(tensors))
@@ -93,7 +102,9 @@ class PolicyRunner:
         return self._on_host(observation, pytree.tree_map(lambda leaf: _row(leaf, 0), self._run(batch)))
 
     def submit(self, observation: Any) -> Future[Any]:
-        """Return a future of the result of one observation, run together with those that other threads submit."""
+        """Return a future of the result of one observation, run together with those that other
+        threads submit.
+        """
         return self._batcher.submit(observation)
 
     def refresh(self) -> None:
@@ -121,7 +132,9 @@ class PolicyRunner:
         self.close()
 
     def _run(self, observations: Any) -> Any:
-        """Run a batch on the device, or on the CPU if it was lost; the results are new tensors on the CPU."""
+        """Run a batch on the device, or on the CPU if it was lost; the results are new tensors on
+        the CPU.
+        """
         leaves, structure = pytree.tree_flatten(observations)
         tensors = [self._cast(_tensor(leaf)) for leaf in leaves]
         with self._lock, torch.no_grad():
@@ -158,7 +171,9 @@ class PolicyRunner:
         self._shapes.clear()
 
     def _actions(self, actions: Tensor) -> Any:
-        """What Stable-Baselines3's `predict` makes of a policy's output: within the space's bounds, of its shape."""
+        """What Stable-Baselines3's `predict` makes of a policy's output: within the space's bounds,
+        of its shape.
+        """
         policy: Any = self._host
         space = policy.action_space
         found = actions.numpy().reshape((-1, *space.shape))
@@ -303,7 +318,8 @@ class _Batcher:
 
     def _together(self, group: list[tuple[Any, Future[Any]]]) -> None:
         try:
-            # Few sizes of batches, so that graphs serve them: the last observation fills up to a power of two.
+            # Few sizes of batches, so that graphs serve them: the last observation fills up to a
+            # power of two.
             observations = [observation for observation, _ in group]
             observations += observations[-1:] * ((1 << (len(group) - 1).bit_length()) - len(group))
             first = pytree.tree_leaves(observations[0])[0]

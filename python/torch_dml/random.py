@@ -25,7 +25,9 @@ def manual_seed(seed: int) -> None:
 
 
 def manual_seed_all(seed: int) -> None:
-    """Seed the generators of all devices. No device is started: one that is not in use yet starts with the seed."""
+    """Seed the generators of all devices. No device is started: one that is not in use yet starts
+    with the seed.
+    """
     engine.library().dml_generator_seed_all(int(seed) & _MASK)
 
 
@@ -78,8 +80,8 @@ def set_rng_state_all(new_states: Sequence[torch.Tensor]) -> None:
 class DefaultGenerator:
     """A device's default generator, with the methods of torch.Generator.
 
-    torch before 2.15 does not hand out the object itself. Where a `generator=` argument is meant to be the default
-    one, leave it out.
+    torch before 2.15 does not hand out the object itself. Where a `generator=` argument is meant to
+    be the default one, leave it out.
     """
 
     def __init__(self, index: int) -> None:

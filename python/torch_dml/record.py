@@ -1,8 +1,9 @@
-"""The record of the last run, for `python -m torch_dml report`: what fell back to the CPU, and what error ended it.
+"""The record of the last run, for `python -m torch_dml report`: what fell back to the CPU, and what
+error ended it.
 
-There is none until somebody asks for it: with TORCH_DML_RECORD=1 a process that uses the device writes one when it
-ends, in the place of the one before. It stays on the machine, in the folder of compiled kernels, and nothing but
-`report` reads it.
+There is none until somebody asks for it: with TORCH_DML_RECORD=1 a process that uses the device
+writes one when it ends, in the place of the one before. It stays on the machine, in the folder of
+compiled kernels, and nothing but `report` reads it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Makes the device known to torch's Python side: its name, the module `torch.dml`, and the methods of tensors."""
+"""Makes the device known to torch's Python side: its name, the module `torch.dml`, and the methods
+of tensors.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from torch_dml.backend import AS_CUDA, DEVICE
 
 
 def register() -> None:
-    """Register the name, the module and `Tensor.dml()`, `Module.dml()`, `Tensor.is_dml` and their kin."""
+    """Register the name, the module and `Tensor.dml()`, `Module.dml()`, `Tensor.is_dml` and their
+    kin.
+    """
     if not AS_CUDA:
         rename_privateuse1_backend(DEVICE)
         torch._register_device_module(DEVICE, module)  # type: ignore[no-untyped-call]

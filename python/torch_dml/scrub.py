@@ -1,4 +1,6 @@
-"""Takes what belongs to a person out of a text: paths, addresses, names of the user and of the machine."""
+"""Takes what belongs to a person out of a text: paths, addresses, names of the user and of the
+machine.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Checkpoints in which the device has another of its names.
 
-torch-directml writes "privateuseone:0"; and a file that was written as "dml" is also read in CUDA's place.
+torch-directml writes "privateuseone:0"; and a file that was written as "dml" is also read in CUDA's
+place.
 """
 
 from __future__ import annotations

@@ -11,7 +11,9 @@ from torch_dml.backend import DEVICE
 
 
 def install() -> None:
-    """Let `UntypedStorage.byteswap` take a storage of the device, whose bytes torch would swap by their address."""
+    """Let `UntypedStorage.byteswap` take a storage of the device, whose bytes torch would swap by
+    their address.
+    """
     base = torch.UntypedStorage
     swap: Callable[[torch.UntypedStorage, int], None] = base._byteswap
 

@@ -1,9 +1,11 @@
 """Streams and events.
 
-A device runs its work in the order it was asked for, whatever the stream: streams of a device are names of one queue.
-What is asked of a stream holds, and more: its work waits for that of the other streams too, and so does `query`.
+A device runs its work in the order it was asked for, whatever the stream: streams of a device are
+names of one queue. What is asked of a stream holds, and more: its work waits for that of the other
+streams too, and so does `query`.
 
-`Stream(...)` and `Event(...)` make torch.Stream and torch.Event: torch refuses subclasses of them in places.
+`Stream(...)` and `Event(...)` make torch.Stream and torch.Event: torch refuses subclasses of them
+in places.
 """
 
 from __future__ import annotations
@@ -65,7 +67,9 @@ def set_stream(stream: torch.Stream) -> None:
 
 
 class StreamContext:
-    """Lets work go to a stream, and to its device, inside the `with`; a stream of None changes nothing."""
+    """Lets work go to a stream, and to its device, inside the `with`; a stream of None changes
+    nothing.
+    """
 
     def __init__(self, stream: torch.Stream | None) -> None:
         """Take a stream, or None."""

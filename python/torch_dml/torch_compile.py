@@ -1,4 +1,6 @@
-"""torch.compile, before there is a compiler for the device: graphs of its tensors run operator by operator."""
+"""torch.compile, before there is a compiler for the device: graphs of its tensors run operator by
+operator.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from torch_dml.on_import import when_imported
 
 
 def install() -> None:
-    """Have torch.compile's default backend leave graphs of the device to `aot_eager`; graphs of others stay with it."""
+    """Have torch.compile's default backend leave graphs of the device to `aot_eager`; graphs of
+    others stay with it.
+    """
     wrapper: Any = torch._TorchCompileInductorWrapper  # type: ignore[attr-defined]
     compile_by_inductor = wrapper.__call__
 
@@ -33,7 +37,7 @@ def install() -> None:
 
     wrapper.__call__ = call
     when_imported("torch.nn.attention.flex_attention", _admit_to_flex_attention)
-    if TorchVersion(torch.__version__) < (2, 12):
+    if TorchVersion(torch.__version__) < "2.12":
         when_imported("torch._subclasses.fake_tensor", _let_fake_mode_use_the_device)
 
 
@@ -55,7 +59,9 @@ def _warn() -> None:
 
 
 def _admit_to_flex_attention(module: ModuleType) -> None:
-    """Let flex_attention take tensors of the device. It has a list of devices, and runs its own operators on all."""
+    """Let flex_attention take tensors of the device. It has a list of devices, and runs its own
+    operators on all.
+    """
     validate: Callable[..., None] = module._validate_device
 
     @functools.wraps(validate)
@@ -67,6 +73,8 @@ def _admit_to_flex_attention(module: ModuleType) -> None:
 
 
 def _let_fake_mode_use_the_device(module: ModuleType) -> None:
-    """Have constants of a traced function lie on the device, as CUDA's do, where torch takes only CUDA for usable."""
+    """Have constants of a traced function lie on the device, as CUDA's do, where torch takes only
+    CUDA for usable.
+    """
     avoids: Callable[[Any], bool] = module.FakeTensorMode.avoid_device_init.fget
     module.FakeTensorMode.avoid_device_init = property(lambda mode: avoids(mode) and not device.is_available())

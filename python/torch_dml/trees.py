@@ -17,9 +17,10 @@ T = TypeVar("T")
 def to_device(tree: T, device: torch.device | str | int | None = None, *, non_blocking: bool = False) -> T:
     """Return `tree` with every tensor on `device`, the current one of torch-dml's when left out.
 
-    Lists, tuples, named tuples, sets, dictionaries and dataclasses are walked to any depth and made anew, of their own
-    types; what has a method `to`, as a module or a batch of a tokenizer, is moved by it; anything else is kept. What is
-    there twice is moved once, and is the same thing in both places again. `non_blocking` is as in `Tensor.to`.
+    Lists, tuples, named tuples, sets, dictionaries and dataclasses are walked to any depth and made
+    anew, of their own types; what has a method `to`, as a module or a batch of a tokenizer, is
+    moved by it; anything else is kept. What is there twice is moved once, and is the same thing in
+    both places again. `non_blocking` is as in `Tensor.to`.
     """
     target = torch.device(DEVICE if device is None else device)
     return _move(tree, target, non_blocking, {})  # type: ignore[no-any-return]

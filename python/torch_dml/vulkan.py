@@ -1,4 +1,6 @@
-"""The Vulkan loader and drivers of this machine: is there one, and what to install where there is none."""
+"""The Vulkan loader and drivers of this machine: is there one, and what to install where there is
+none.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def system() -> str:
 
 
 def advice(kind: str | None = None) -> list[str]:
-    """Return what to install or update on `kind` of system (default: this one) to get a Vulkan device."""
+    """Return what to install or update on `kind` of system (default: this one) to get a Vulkan
+    device.
+    """
     kind = kind or system()
     if kind == "windows":
         return [

@@ -1,4 +1,6 @@
-"""The GPUs' drivers that Windows has installed: versions and dates, from the registry. Elsewhere there are none."""
+"""The GPUs' drivers that Windows has installed: versions and dates, from the registry. Elsewhere
+there are none.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ class Driver:
 
 
 def installed() -> list[Driver]:
-    """Return the drivers of the display adapters; none where this is not Windows, or its registry is not to be read."""
+    """Return the drivers of the display adapters; none where this is not Windows, or its registry
+    is not to be read.
+    """
     if sys.platform != "win32":
         return []
     import winreg

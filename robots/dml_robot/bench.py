@@ -1,4 +1,6 @@
-"""How fast it simulates, acts and learns, and how long until it succeeds, for each device, simulator and way."""
+"""How fast it simulates, acts and learns, and how long until it succeeds, for each device,
+simulator and way.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ WAYS = (("batched", "device"), ("mujoco", "overlapped"), ("mujoco", "sb3"))
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What was measured of one simulator and way on one device; speeds are in control steps of one arm a second."""
+    """What was measured of one simulator and way on one device; speeds are in control steps of one
+    arm a second.
+    """
 
     device: str
     name: str
@@ -64,7 +68,9 @@ class Result:
 
 
 def measure(settings: Settings, seconds: float, until: float | None, tell: Callable[[str], None]) -> Result:
-    """Measure for about `seconds` each, and train for up to `until` seconds until success if that is given."""
+    """Measure for about `seconds` each, and train for up to `until` seconds until success if that
+    is given.
+    """
     settings = settings.checked()
     device = torch.device(settings.device)
     fallbacks = sum(devices.fallbacks(device).values())
@@ -109,10 +115,11 @@ def measure(settings: Settings, seconds: float, until: float | None, tell: Calla
 
 
 def to_success(settings: Settings, limit: float, tell: Callable[[str], None]) -> tuple[float | None, float]:
-    """Train until `SUCCESS` on `EPISODES` unseen targets; return the seconds of training (None: not within `limit`).
+    """Train until `SUCCESS` on `EPISODES` unseen targets; return the seconds of training (None: not
+    within `limit`).
 
-    Return also the last rate. Evaluations are not counted; they come when a twentieth of the limit has passed, and
-    after the last step.
+    Return also the last rate. Evaluations are not counted; they come when a twentieth of the limit
+    has passed, and after the last step.
     """
     place = torch.device("cpu")
     arms = make("batched" if settings.way == "device" else settings.sim, EPISODES, place, UNSEEN, as_torch=place)
@@ -192,7 +199,9 @@ def draw(results: list[Result], path: Path) -> None:
 
 
 def _simulated(settings: Settings, device: torch.device, seconds: float) -> tuple[float, float]:
-    """Return the steps a second of the simulator alone, and with a policy of the settings' widths acting."""
+    """Return the steps a second of the simulator alone, and with a policy of the settings' widths
+    acting.
+    """
     place = device if settings.sim == "batched" else torch.device("cpu")
     arms: Any = make(settings.sim, settings.parallel or 1, place, settings.seed, as_torch=place)
     from dml_robot.learn.network import ActorCritic
@@ -231,7 +240,8 @@ class _Counter(TorchDispatchMode):
 
 
 def _counted(settings: Settings) -> tuple[int, int]:
-    """Return how many operators an iteration asks for, counted on the CPU with few arms, and how many steps it has.
+    """Return how many operators an iteration asks for, counted on the CPU with few arms, and how
+    many steps it has.
 
     The arms change the operators' sizes and not their number, if as many gradients are taken.
     """

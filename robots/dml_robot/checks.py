@@ -14,7 +14,9 @@ MAX_SEED = 2**63 - 1
 
 
 def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """Return `value` as an int; raise SettingsError if it is no whole number from `least` to `most`."""
+    """Return `value` as an int; raise SettingsError if it is no whole number from `least` to
+    `most`.
+    """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise SettingsError(f"{name} must be a whole number from {least} on, not {value!r}")
     if most is not None and value > most:
@@ -23,7 +25,9 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
 
 
 def device(value: torch.device | str) -> torch.device:
-    """Return the device; raise SettingsError if it has no such name, and DeviceError if it is not there."""
+    """Return the device; raise SettingsError if it has no such name, and DeviceError if it is not
+    there.
+    """
     try:
         found = torch.device(value) if isinstance(value, torch.device | str) else None
     except RuntimeError:

@@ -256,7 +256,9 @@ def report() -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; an error that its user can mend is one line, and the exit status 1 (2 for the arguments)."""
+    """Run the command; an error that its user can mend is one line, and the exit status 1 (2 for
+    the arguments).
+    """
     try:
         status = app(args=arguments, standalone_mode=False)
     except RobotError as error:

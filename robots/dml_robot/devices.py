@@ -1,4 +1,6 @@
-"""The devices that a run can be on: chosen by name, measured, and their failures told in one line."""
+"""The devices that a run can be on: chosen by name, measured, and their failures told in one
+line.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ KINDS = ("dml", "cuda", "cpu")
 
 
 def choose(name: str) -> torch.device:
-    """Return the device of a name: "cpu", "dml", "cuda:1", or "auto" for the best there is; raise DeviceError."""
+    """Return the device of a name: "cpu", "dml", "cuda:1", or "auto" for the best there is; raise
+    DeviceError.
+    """
     if name == "auto":
         return next(torch.device(kind) for kind in ("cuda", "dml", "cpu") if available(kind))
     kind, _, index = name.partition(":")
@@ -72,7 +76,9 @@ def free_memory(device: torch.device) -> int:
 
 
 def peak_memory(device: torch.device, *, reset: bool = False) -> int:
-    """Return the most bytes of the device that were in use (of the process, on the CPU), optionally beginning anew."""
+    """Return the most bytes of the device that were in use (of the process, on the CPU), optionally
+    beginning anew.
+    """
     if device.type == "cpu":
         import psutil
 
@@ -86,7 +92,9 @@ def peak_memory(device: torch.device, *, reset: bool = False) -> int:
 
 
 def busy(device: torch.device) -> float | None:
-    """Return in which share of the last moments the GPU worked, where its driver tells: NVIDIA's, AMD's on Linux."""
+    """Return in which share of the last moments the GPU worked, where its driver tells: NVIDIA's,
+    AMD's on Linux.
+    """
     if device.type == "cpu":
         return None
     if device.type == "cuda":
@@ -115,7 +123,9 @@ def fallbacks(device: torch.device) -> dict[str, int]:
 
 @contextlib.contextmanager
 def told(device: torch.device, kept: str = "") -> Iterator[None]:
-    """Raise DeviceError, of one line that ends with `kept`, for a lost device and one without enough memory."""
+    """Raise DeviceError, of one line that ends with `kept`, for a lost device and one without
+    enough memory.
+    """
     try:
         yield
     except torch.OutOfMemoryError as error:
@@ -129,7 +139,9 @@ def _module(device: torch.device) -> Any:
 
 
 def _dml() -> bool:
-    """Return whether torch-dml is there; import it, which makes its devices known also beside another accelerator's."""
+    """Return whether torch-dml is there; import it, which makes its devices known also beside
+    another accelerator's.
+    """
     try:
         import torch_dml  # noqa: F401
     except (ImportError, OSError, RuntimeError):

@@ -86,8 +86,8 @@ def evaluate(
 ) -> Evaluation:
     """Run episodes and say how they went.
 
-    Every arm runs its share of them, and what it does after that is not counted: were the first that end counted, quick
-    ones would be favoured.
+    Every arm runs its share of them, and what it does after that is not counted: were the first
+    that end counted, quick ones would be favoured.
 
     Args:
         env: a simulator of `make`.

@@ -1,4 +1,6 @@
-"""A policy for programs without this package: ONNX and `torch.export`, each compared with the policy it was made of."""
+"""A policy for programs without this package: ONNX and `torch.export`, each compared with the
+policy it was made of.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,13 @@ _COMPARED = 256
 
 
 def export(policy: Policy, path: Path, form: str) -> float:
-    """Write a policy as "onnx" (an ONNX model) or "torch" (an ExportedProgram) and return the largest difference.
+    """Write a policy as "onnx" (an ONNX model) or "torch" (an ExportedProgram) and return the
+    largest difference.
 
-    The file takes "observation", float32 of shape (batch, 24) with any batch, and gives "action", (batch, 6). It is
-    compared on random observations before it is put in its place; raise RobotError when it differs by more than
-    `TOLERANCE`, when it cannot be written, and MissingDependencyError when the format's package is not installed.
+    The file takes "observation", float32 of shape (batch, 24) with any batch, and gives "action",
+    (batch, 6). It is compared on random observations before it is put in its place; raise
+    RobotError when it differs by more than `TOLERANCE`, when it cannot be written, and
+    MissingDependencyError when the format's package is not installed.
     """
     policy = policy.to("cpu").eval()
     observations = torch.randn(_COMPARED, _inputs(policy), generator=torch.Generator().manual_seed(0))

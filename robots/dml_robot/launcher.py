@@ -1,4 +1,5 @@
-"""`python -m dml_robot`: says what the machine has, installs what is missing after asking, and runs the command.
+"""`python -m dml_robot`: says what the machine has, installs what is missing after asking, and runs
+the command.
 
 Only Python's own library is imported before everything is there.
 """
@@ -20,7 +21,8 @@ _LEAST = ("torch", "numpy", "gymnasium", "mujoco", "rich", "typer", "matplotlib"
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command line's arguments after what they need is there; without any, report and show the help.
+    """Run the command line's arguments after what they need is there; without any, report and show
+    the help.
 
     `--yes` before them installs what is missing without asking.
     """
@@ -40,7 +42,9 @@ def main(arguments: list[str]) -> int:
 
 
 def required() -> list[str]:
-    """Return the requirements, as pip takes them, of the installed distribution, or the least of a checkout."""
+    """Return the requirements, as pip takes them, of the installed distribution, or the least of a
+    checkout.
+    """
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         return [each for each in importlib.metadata.requires(DISTRIBUTION) or () if "extra ==" not in each]
     return list(_LEAST)
@@ -61,8 +65,8 @@ def missing() -> list[str]:
 def prepare(environment: dict[str, str] | None = None) -> None:
     """Set what has to be set before libraries are imported; what the user has set stays.
 
-    MuJoCo draws through EGL where there is no display, and processes of tests on few cores are not slowed down by
-    threads that wait for each other.
+    MuJoCo draws through EGL where there is no display, and processes of tests on few cores are not
+    slowed down by threads that wait for each other.
     """
     variables = os.environ if environment is None else environment
     if sys.platform == "linux" and not variables.get("DISPLAY") and not variables.get("WAYLAND_DISPLAY"):

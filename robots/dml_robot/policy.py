@@ -1,4 +1,6 @@
-"""The policy that every way to train ends with: linear layers, an activation between them, and a bound."""
+"""The policy that every way to train ends with: linear layers, an activation between them, and a
+bound.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class Policy(nn.Module):
     """Observations (..., 24) to actions (..., 6) in [-1, 1], with no randomness."""
 
     def __init__(self, layers: Sequence[nn.Linear], activation: str, bound: str) -> None:
-        """Copy the layers to the CPU; `activation` is "elu", "relu" or "tanh", `bound` is "clip" or "tanh"."""
+        """Copy the layers to the CPU; `activation` is "elu", "relu" or "tanh", `bound` is "clip" or
+        "tanh".
+        """
         super().__init__()
         if not layers or activation not in _ACTIVATIONS or bound not in _BOUNDS:
             raise ValueError(f"expected layers, an activation and a bound, but got {activation!r} and {bound!r}")
@@ -41,7 +45,9 @@ class Policy(nn.Module):
 
     @torch.no_grad()
     def act(self, observation: Any) -> Any:
-        """Return actions of observations, of the kind they are: a tensor, on its device, or an array."""
+        """Return actions of observations, of the kind they are: a tensor, on its device, or an
+        array.
+        """
         if isinstance(observation, Tensor):
             return self(observation)
         device = next(self.parameters()).device
@@ -65,7 +71,9 @@ class Policy(nn.Module):
 
 
 def _linear(state: dict[str, Tensor]) -> nn.Linear:
-    """Return a layer, on the CPU, with a copy of these weights. It draws no random numbers: a run's are its own."""
+    """Return a layer, on the CPU, with a copy of these weights. It draws no random numbers: a run's
+    are its own.
+    """
     outputs, inputs = state["weight"].shape
     layer: nn.Linear = nn.utils.skip_init(nn.Linear, inputs, outputs)
     layer.load_state_dict(state)
@@ -73,7 +81,9 @@ def _linear(state: dict[str, Tensor]) -> nn.Linear:
 
 
 def load(path: Path | str | None, device: torch.device | str = "cpu") -> Policy:
-    """Return the policy of a checkpoint (None: the package's own) on a device; raise CheckpointError if it has none."""
+    """Return the policy of a checkpoint (None: the package's own) on a device; raise
+    CheckpointError if it has none.
+    """
     path = SHIPPED if path is None else Path(path)
     contents = checkpoint.read(path)
     try:

@@ -1,8 +1,9 @@
 """Pictures of the arm, on a machine with or without a display.
 
-MuJoCo decides when it is imported how it reaches OpenGL, and a driver that fails may take the process with it. So a
-process of its own draws, with one way after the other until one works: EGL (a GPU's driver, or Mesa's on the
-processor), OSMesa (Mesa's, without EGL), GLFW (a display). If none does, matplotlib draws the arm as lines.
+MuJoCo decides when it is imported how it reaches OpenGL, and a driver that fails may take the
+process with it. So a process of its own draws, with one way after the other until one works: EGL (a
+GPU's driver, or Mesa's on the processor), OSMesa (Mesa's, without EGL), GLFW (a display). If none
+does, matplotlib draws the arm as lines.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Scenes:
 
 
 def ways() -> tuple[str, ...]:
-    """Return the values of MUJOCO_GL to try, in order; that of the environment alone if there is one."""
+    """Return the values of MUJOCO_GL to try, in order; that of the environment alone if there is
+    one.
+    """
     chosen = os.environ.get("MUJOCO_GL")
     if chosen:
         return (chosen,)

@@ -10,11 +10,11 @@ Observation, 24 floats:
 | 15 | 18 | where the target is, likewise |
 | 18 | 24 | the last action, as it was carried out |
 
-Action, 6 floats: the speed to reach for each joint, as a fraction of its highest; what is beyond -1 and 1 is cut there,
-and what is not a number stops the joint (and counts as a violation).
+Action, 6 floats: the speed to reach for each joint, as a fraction of its highest; what is beyond -1
+and 1 is cut there, and what is not a number stops the joint (and counts as a violation).
 
-Success: the tool has been within 2 cm of the target for 0.2 s without a break. It ends the episode (`terminated`); so
-does the time limit (`truncated`).
+Success: the tool has been within 2 cm of the target for 0.2 s without a break. It ends the episode
+(`terminated`); so does the time limit (`truncated`).
 """
 
 from __future__ import annotations
@@ -115,7 +115,8 @@ class ReachTask:
 class Observer:
     """Turns states of arms into observations and back.
 
-    Both are (N, 24), laid out alike. A state has radians, radians per second, and metres in the base's frame.
+    Both are (N, 24), laid out alike. A state has radians, radians per second, and metres in the
+    base's frame.
     """
 
     def __init__(self, device: torch.device | str = "cpu") -> None:

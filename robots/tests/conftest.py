@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import os
 
-# The figures of a test are small: more threads only wait for each other, above all where tests run side by side.
+# The figures of a test are small: more threads only wait for each other, above all where tests run
+# side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest

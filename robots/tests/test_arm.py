@@ -1,4 +1,6 @@
-"""The arm: its kinematics against the Denavit-Hartenberg parameters, and its motion against the limits."""
+"""The arm: its kinematics against the Denavit-Hartenberg parameters, and its motion against the
+limits.
+"""
 
 from __future__ import annotations
 

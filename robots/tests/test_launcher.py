@@ -77,7 +77,9 @@ def test_without_python_it_says_so(machine: dict[str, str]):
 
 
 def test_the_scripts_for_windows_say_the_same():
-    """They cannot run here: that they name the same variables and pass everything on is what can be seen."""
+    """They cannot run here: that they name the same variables and pass everything on is what can be
+    seen.
+    """
     batch = (LAUNCHERS / "dml-robot.bat").read_bytes()
     assert batch.count(b"\r\n") == batch.count(b"\n"), "cmd.exe finds no labels in files without carriage returns"
     scripts = [batch.decode("ascii"), (LAUNCHERS / "dml-robot.ps1").read_text("ascii")]

@@ -1,4 +1,6 @@
-"""The simulators: one held against the other, their episodes, and what is asked of a `VectorEnv`."""
+"""The simulators: one held against the other, their episodes, and what is asked of a
+`VectorEnv`.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def test_mujoco_agrees_about_the_arm() -> None:
 
 @pytest.mark.parametrize("kind", ["full speed", "noise", "wave"])
 def test_the_simulators_agree_within_a_millimetre(kind: str) -> None:
-    """The same commands lead both along the same joint trajectories, to the limits; MuJoCo's own tool is compared."""
+    """The same commands lead both along the same joint trajectories, to the limits; MuJoCo's own
+    tool is compared.
+    """
     arms, steps = 24, 150
     task = ReachTask(time_limit=60.0, tolerance=1e-6, spread=1.0)  # no episode ends meanwhile
     batched, physical = simulator("batched", arms, task=task), simulator("mujoco", arms, task=task)
@@ -115,7 +119,8 @@ def test_success_is_two_centimetres_for_two_tenths_of_a_second(name: str) -> Non
     assert task.hold_periods * task.period == pytest.approx(task.hold)
     arms = simulator(name, 32, seed=11, task=task)
     observation, _ = arms.reset(seed=11)
-    # The episode's targets come from poses of the same seed: drive to them, which also shows that they can be reached.
+    # The episode's targets come from poses of the same seed: drive to them, which also shows that
+    # they can be reached.
     generator = torch.Generator().manual_seed(11)
     poses(POOL, generator, task.spread)
     goal = poses(POOL, generator)[:32]

@@ -1,4 +1,6 @@
-"""Run the demo and write what it shows as docs/images/demo.svg: python scripts/docs/demo_picture.py."""
+"""Run the demo and write what it shows as docs/images/demo.svg: python
+scripts/docs/demo_picture.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Lines of prose are at most 100 columns long: tables, code and what a program writes may be longer."""
+"""Lines of prose are at most 100 columns long: tables, code and what a program writes may be
+longer.
+"""
 
 from __future__ import annotations
 
@@ -28,5 +30,6 @@ def too_long(root: Path) -> list[str]:
 
 
 def _may_be_long(line: str) -> bool:
-    # A table's row, or a line that cannot be broken: one word, or a link, after what begins the line.
+    # A table's row, or a line that cannot be broken: one word, or a link, after what begins the
+    # line.
     return line.lstrip().startswith(("|", "<")) or " " not in line.strip().lstrip("-*> ")

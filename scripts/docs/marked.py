@@ -6,7 +6,9 @@ import re
 
 
 def replace(text: str, name: str, content: str) -> str:
-    """Return a page's text with new content between `<!-- begin: name -->` and `<!-- end: name -->`."""
+    """Return a page's text with new content between `<!-- begin: name -->` and
+    `<!-- end: name -->`.
+    """
     begin, end = f"<!-- begin: {name} -->", f"<!-- end: {name} -->"
     pattern = re.compile(rf"{re.escape(begin)}\n.*?{re.escape(end)}", re.DOTALL)
     if not pattern.search(text):

@@ -1,6 +1,7 @@
 """docs/performance.md with its plots, and README's figures, from docs/data/performance/*.json.
 
-Each file is what `python -m torch_dml bench SUITES --json FILE` wrote, and may have a `note` besides.
+Each file is what `python -m torch_dml bench SUITES --json FILE` wrote, and may have a `note`
+besides.
 """
 
 from __future__ import annotations

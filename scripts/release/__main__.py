@@ -1,9 +1,9 @@
 """Builds the wheels of the last commit: `make release`, or `python scripts/release --help`.
 
-A wheel holds the engine and a plugin for every torch that is supported, and serves every CPython. Beside the wheels
-come a bill of materials (CycloneDX), for Windows the launchers that install the wheel beside them, and SHA256SUMS. The
-same commit and the same tools give the same bytes, in any folder: what is built is a fresh copy of the commit, and
-every time in it is the commit's.
+A wheel holds the engine and a plugin for every torch that is supported, and serves every CPython.
+Beside the wheels come a bill of materials (CycloneDX), for Windows the launchers that install the
+wheel beside them, and SHA256SUMS. The same commit and the same tools give the same bytes, in any
+folder: what is built is a fresh copy of the commit, and every time in it is the commit's.
 """
 
 from __future__ import annotations
@@ -88,7 +88,9 @@ def check_out(commit: str, folder: Path) -> None:
 
 
 def build_environment(time: str) -> dict[str, str]:
-    """Return the environment with the tools beside this Python first, and `time`, in seconds, as every file's."""
+    """Return the environment with the tools beside this Python first, and `time`, in seconds, as
+    every file's.
+    """
     tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return {**os.environ, "PATH": tools, "SOURCE_DATE_EPOCH": time}
 

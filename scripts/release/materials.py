@@ -1,5 +1,5 @@
-"""The bill of materials of a wheel, as CycloneDX: the crates in the engine, with licences and hashes, and the Python
-packages that the wheel requires.
+"""The bill of materials of a wheel, as CycloneDX: the crates in the engine, with licences and
+hashes, and the Python packages that the wheel requires.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _ROOT = "dml-torch"
 def write(source: Path, target: str, wheel: Path, when: int, file: Path) -> None:
     """Write to `file` what is in a wheel that was built from `source`.
 
-    `target` is Rust's name of the platform, `when` the commit's time in seconds. The same arguments give the same
-    bytes.
+    `target` is Rust's name of the platform, `when` the commit's time in seconds. The same arguments
+    give the same bytes.
     """
     bom = Bom()
     # It names this wheel, and is no other at the next run.
@@ -56,7 +56,9 @@ def write(source: Path, target: str, wheel: Path, when: int, file: Path) -> None
 
 
 def _crates(source: Path, target: str) -> dict[str, tuple[Component, list[str]]]:
-    """Return the crates that the engine consists of, by cargo's names of them, each with those that it needs."""
+    """Return the crates that the engine consists of, by cargo's names of them, each with those that
+    it needs.
+    """
     command = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", target]
     found = json.loads(subprocess.run(command, cwd=source, check=True, capture_output=True, text=True).stdout)
     packages = {package["id"]: package for package in found["packages"]}

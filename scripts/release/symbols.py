@@ -1,7 +1,8 @@
-"""Versions of the symbols that a library asks of the system: `python scripts/release/symbols.py LIBRARY...` lists them.
+"""Versions of the symbols that a library asks of the system:
+`python scripts/release/symbols.py LIBRARY...` lists them.
 
-manylinux_2_28 stands for AlmaLinux 8: glibc 2.28 and the libstdc++ of GCC 8. Ubuntu 20.04, Debian 10 and all later ones
-have both.
+manylinux_2_28 stands for AlmaLinux 8: glibc 2.28 and the libstdc++ of GCC 8. Ubuntu 20.04, Debian
+10 and all later ones have both.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ _NEEDS = re.compile(r"Name: ([A-Z]+)_([0-9.]+)\s")
 
 
 def versions(library: Path) -> dict[str, set[tuple[int, ...]]]:
-    """Return the versions that a library needs, {"GLIBC": {(2, 17), ...}, ...}. Reads any architecture."""
+    """Return the versions that a library needs, {"GLIBC": {(2, 17), ...}, ...}. Reads any
+    architecture.
+    """
     command = ["readelf", "--version-info", "--wide", str(library)]
     environment = {**os.environ, "LC_ALL": "C"}
     return needs(subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout)
@@ -44,7 +47,9 @@ def too_new(library: Path) -> list[str]:
 
 
 def serves(needed: str, promised: str) -> bool:
-    """Return whether a library of one tag, as manylinux_2_17_x86_64, loads wherever a wheel of another does."""
+    """Return whether a library of one tag, as manylinux_2_17_x86_64, loads wherever a wheel of
+    another does.
+    """
     tags = [re.fullmatch(r"manylinux_(\d+)_(\d+)_(\w+)", tag) for tag in (needed, promised)]
     (old, new) = [(tag[3], int(tag[1]), int(tag[2])) if tag else ("", 0, 0) for tag in tags]
     return old[0] == new[0] != "" and old[1:] <= new[1:]

@@ -21,7 +21,9 @@ VARIABLE = "TORCH_DML_TORCH"
 
 
 def fetch(version: str, platform: str, folder: Path) -> Path:
-    """Return the folder `torch` of a version and a wheel's platform, somewhere under `folder`: downloaded, once."""
+    """Return the folder `torch` of a version and a wheel's platform, somewhere under `folder`:
+    downloaded, once.
+    """
     target = folder / platform / version
     torch = target / "torch"
     if torch.is_dir():

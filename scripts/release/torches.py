@@ -1,4 +1,6 @@
-"""The versions of torch that wheels have plugins for: one of each minor of the range that pyproject.toml states."""
+"""The versions of torch that wheels have plugins for: one of each minor of the range that
+pyproject.toml states.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Installs a wheel into a fresh environment for every torch that it has a plugin for, and runs the smoke tests there:
-`make test-release`, or `python scripts/release/trial.py --help`.
+"""Installs a wheel into a fresh environment for every torch that it has a plugin for, and runs the
+smoke tests there: `make test-release`, or `python scripts/release/trial.py --help`.
 
 Nothing of the checkout but its tests is used: they are copied away from it.
 """

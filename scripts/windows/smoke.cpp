@@ -1,4 +1,5 @@
-// Loads the plugin and its engine, registers the device, and trains a small convolutional network on it and on the CPU.
+// Loads the plugin and its engine, registers the device, and trains a small convolutional network
+// on it and on the CPU.
 #include <ATen/core/Tensor.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/Context.h>

@@ -1,4 +1,6 @@
-"""Measure the errors of functions, reductions and products, and write the table of docs/reference/numerics.md."""
+"""Measure the errors of functions, reductions and products, and write the table of
+docs/reference/numerics.md.
+"""
 
 from __future__ import annotations
 

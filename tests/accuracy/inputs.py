@@ -14,8 +14,9 @@ class Domain:
     """
     Where an argument lies.
 
-    Half of the numbers are spread evenly from `usual[0]` to `usual[1]`; of the others the exponents are, from the first
-    of `exponents` to the last, as far as the dtype and the bounds have room for them.
+    Half of the numbers are spread evenly from `usual[0]` to `usual[1]`; of the others the exponents
+    are, from the first of `exponents` to the last, as far as the dtype and the bounds have room for
+    them.
     """
 
     usual: tuple[float, float] = (-10.0, 10.0)
@@ -37,7 +38,9 @@ def generator(*names: str) -> torch.Generator:
 
 
 def numbers(domain: Domain, dtype: torch.dtype, count: int, random: torch.Generator) -> torch.Tensor:
-    """Numbers of a domain, on the CPU; those that rounding to the dtype takes out of it are its middle."""
+    """Numbers of a domain, on the CPU; those that rounding to the dtype takes out of it are its
+    middle.
+    """
     info = torch.finfo(dtype)
     low, high = domain.usual
     usual = torch.rand(count, generator=random, dtype=torch.float64) * (high - low) + low
@@ -57,8 +60,8 @@ def rows(kind: str, shape: tuple[int, ...], dtype: torch.dtype, random: torch.Ge
     """
     Numbers for sums and products, on the CPU.
 
-    `normal` is the normal distribution, `wide` it times powers of two from 2^-6 to 2^6, `near one` the exponential
-    of a twentieth of it.
+    `normal` is the normal distribution, `wide` it times powers of two from 2^-6 to 2^6, `near one`
+    the exponential of a twentieth of it.
     """
     found = torch.randn(shape, generator=random, dtype=torch.float64)
     if kind == "wide":

@@ -24,7 +24,9 @@ class Exact:
 
 @dataclass(frozen=True)
 class Error:
-    """The worst and the mean of some errors, in units; the worst is infinite where a result is not a number."""
+    """The worst and the mean of some errors, in units; the worst is infinite where a result is not
+    a number.
+    """
 
     worst: float
     mean: float
@@ -41,7 +43,9 @@ def _short(value: float) -> str:
 
 
 def in_places(got: torch.Tensor, exact: Exact) -> Error:
-    """Errors in units in the last place of each exact result; those outside of the normal numbers do not count."""
+    """Errors in units in the last place of each exact result; those outside of the normal numbers
+    do not count.
+    """
     info = torch.finfo(got.dtype)
     size = exact.high.abs()
     counts = (size < info.max) & ((size >= info.tiny) | (size == 0))

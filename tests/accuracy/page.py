@@ -14,7 +14,9 @@ TITLES = {"dml": "dml", "cpu": "CPU", "cuda": "CUDA"}
 
 
 def write(page: Path, table: str) -> None:
-    """Put a table between the marks, and change nothing else. Raises ValueError where there are none."""
+    """Put a table between the marks, and change nothing else. Raises ValueError where there are
+    none.
+    """
     text = page.read_text(encoding="utf-8")
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)

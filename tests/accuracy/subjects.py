@@ -1,4 +1,6 @@
-"""What is measured: functions, reductions and products, with their inputs and what they are exactly."""
+"""What is measured: functions, reductions and products, with their inputs and what they are
+exactly.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def _even(x: Any) -> Any:
 
 
 def _polynomial(second: Callable[[Any], Any], step: Callable[[int, Any, Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """By its recurrence: of degree 0 it is 1, of degree 1 `second(x)`, and `step(n, x, p, before)` of degree n + 1."""
+    """By its recurrence: of degree 0 it is 1, of degree 1 `second(x)`, and `step(n, x, p, before)`
+    of degree n + 1.
+    """
 
     def value(x: Any, degree: Any) -> Any:
         before, p = m.mpf(1), second(x)

@@ -14,8 +14,8 @@ from .measure import Error, Exact, by_norm, in_places
 from .subjects import Aggregate, Function, widened
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-# The worst error may be so many units above so many times the worse of the CPU's and CUDA's: of a sum or a product,
-# whose order is each device's own, more times.
+# The worst error may be so many units above so many times the worse of the CPU's and CUDA's: of a
+# sum or a product, whose order is each device's own, more times.
 SLACK = 0.5
 TIMES = 1.1
 SUMS = 2.0
@@ -88,7 +88,9 @@ def _aggregate(aggregate: Aggregate, dtype: torch.dtype) -> list[Trial]:
 
 
 def _run(call: Callable[..., torch.Tensor], arguments: list[torch.Tensor], device: str) -> torch.Tensor | None:
-    """The result on the CPU; None where a device has no kernel, so that dml would leave it to the CPU."""
+    """The result on the CPU; None where a device has no kernel, so that dml would leave it to the
+    CPU.
+    """
     before = fallback_count()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,5 @@
-"""Programs as people write them for CUDA, with nothing of torch-dml: on a machine without a GPU they run on the CPU.
+"""Programs as people write them for CUDA, with nothing of torch-dml: on a machine without a GPU
+they run on the CPU.
 
 `python programs.py` runs all of them and prints what each returns, as JSON.
 """

@@ -1,4 +1,6 @@
-"""The device in CUDA's place: programs written for CUDA, unchanged, beside the CPU; and who may take that place."""
+"""The device in CUDA's place: programs written for CUDA, unchanged, beside the CPU; and who may
+take that place.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ SCRIPT = Path(__file__).with_name("programs.py")
 
 
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a new Python that is told nothing of CUDA's place, on a machine without usable CUDA devices."""
+    """Run a new Python that is told nothing of CUDA's place, on a machine without usable CUDA
+    devices.
+    """
     return run_python(*arguments, **{"TORCH_DML_AS_CUDA": "", "CUDA_VISIBLE_DEVICES": "", **environment})
 
 

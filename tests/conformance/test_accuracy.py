@@ -1,4 +1,6 @@
-"""No operator is less exact than the CPU, a sample of those that `python -m tests.accuracy` measures; and its page."""
+"""No operator is less exact than the CPU, a sample of those that `python -m tests.accuracy`
+measures; and its page.
+"""
 
 from __future__ import annotations
 

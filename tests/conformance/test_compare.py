@@ -1,4 +1,6 @@
-"""torch_dml.compare: faults that are planted in operators are found and named, and healthy models are left alone."""
+"""torch_dml.compare: faults that are planted in operators are found and named, and healthy models
+are left alone.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Two runs with one seed give the same bits: every operator of OpInfo, and in float32 its gradients.
+"""Two runs with one seed give the same bits: every operator of OpInfo, and in float32 its
+gradients.
 
-Of each operator one sample is run; with DETERMINISM_SAMPLES=0 all of them (0: all, as `--max-samples` of
-`python -m tests.opinfo`).
+Of each operator one sample is run; with DETERMINISM_SAMPLES=0 all of them (0: all, as
+`--max-samples` of `python -m tests.opinfo`).
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def elements(sample: Any) -> int:
 
 
 def chosen(op: Any, dtype: torch.dtype, backward: bool) -> list[Any]:
-    """All samples, or those with the most elements, within a limit: in small tensors nothing happens at once."""
+    """All samples, or those with the most elements, within a limit: in small tensors nothing
+    happens at once.
+    """
     samples = trial.samples_of(op, dtype, trial.Settings(), backward)
     if not SAMPLES:
         return samples

@@ -1,4 +1,5 @@
-"""torch.use_deterministic_algorithms(True): what its documentation names gives the same bits, as on CUDA, or raises.
+"""torch.use_deterministic_algorithms(True): what its documentation names gives the same bits, as on
+CUDA, or raises.
 
 On CUDA about half of it raises; here all of it has kernels that give the same bits.
 """
@@ -28,7 +29,9 @@ def deterministic() -> Iterator[None]:
 
 
 def numbers(*sizes: int) -> torch.Tensor:
-    """Numbers of the device; whether they require a gradient does not matter to those that have none."""
+    """Numbers of the device; whether they require a gradient does not matter to those that have
+    none.
+    """
     return torch.randn(sizes).to(DML).requires_grad_()
 
 
@@ -77,7 +80,8 @@ def sparse_bmm() -> torch.Tensor:
     return torch.bmm(torch.sparse_coo_tensor(where, torch.randn(4_000), (2, 20, 30)).to(DML), numbers(2, 30, 9))
 
 
-# In the order of the documentation. What it names for tensors of the CPU is called with the device's.
+# In the order of the documentation. What it names for tensors of the CPU is called with the
+# device's.
 DETERMINISTIC_ON_CUDA: dict[str, Callable[[], Any]] = {
     **{f"Conv{d}d": lambda d=d: convolved(getattr(nn, f"Conv{d}d"), d) for d in (1, 2, 3)},
     **{f"ConvTranspose{d}d": lambda d=d: convolved(getattr(nn, f"ConvTranspose{d}d"), d) for d in (1, 2, 3)},
@@ -128,7 +132,9 @@ LISTED = {**DETERMINISTIC_ON_CUDA, **RAISES_ON_CUDA}
 
 
 def leaves(outputs: list[torch.Tensor]) -> list[torch.Tensor]:
-    """What requires a gradient of its own in the graphs of some tensors, in the order in which it was used."""
+    """What requires a gradient of its own in the graphs of some tensors, in the order in which it
+    was used.
+    """
     found: dict[int, torch.Tensor] = {}
     waiting, seen = [output.grad_fn for output in outputs if output.grad_fn is not None], set()
     while waiting:

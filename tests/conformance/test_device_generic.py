@@ -1,4 +1,6 @@
-"""The command that runs PyTorch's device-generic tests, on a file of tests made for it; it needs no source tree."""
+"""The command that runs PyTorch's device-generic tests, on a file of tests made for it; it needs no
+source tree.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Some of the fuzzer's cases. FUZZ_START=100000 chooses others; `make fuzz` runs as many as there is time for."""
+"""Some of the fuzzer's cases. FUZZ_START=100000 chooses others; `make fuzz` runs as many as there
+is time for.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ OF_FAMILY = {"complex": 32, "fft": 32, "sparse": 32, "linalg": 32, "random": 32}
 
 @pytest.mark.parametrize("family", OF_FAMILY)
 def test_cases_of_families(family: str) -> None:
-    """Complex numbers, transforms, sparse tensors, decompositions and random numbers do what the CPU's do."""
+    """Complex numbers, transforms, sparse tensors, decompositions and random numbers do what the
+    CPU's do.
+    """
     first = families.NAMES.index(family) * families.SPAN + START
     numbers = range(first, first + STRIDE * OF_FAMILY[family], STRIDE)
     findings = list(work.run(numbers, "dml", jobs=2, timeout=120, until=math.inf))

@@ -1,4 +1,6 @@
-"""The fuzzer finds planted faults, and nothing where there is none; its cases are the same each time."""
+"""The fuzzer finds planted faults, and nothing where there is none; its cases are the same each
+time.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def found(
     flushes: bool = False,
     **kwargs: object,
 ) -> set[str]:
-    """The kinds of difference between the function `right` on the CPU and `wrong`, which stands for the device."""
+    """The kinds of difference between the function `right` on the CPU and `wrong`, which stands for
+    the device.
+    """
     made = [Call(function, list(args), dict(kwargs), stage) for function in (right, wrong)]
     case = Case(0, Subject(name, lambda rng: made[0], lambda: pointwise), made[0])
     want, got = (execute(call, CPU) for call in made)
@@ -167,7 +171,9 @@ class TestOrderOfWriting:
 
 
 class TestStridedArguments:
-    """Where the CPU errs with strides, the device is right with what the CPU gives of contiguous tensors."""
+    """Where the CPU errs with strides, the device is right with what the CPU gives of contiguous
+    tensors.
+    """
 
     wrong = "lambda x, out: out.copy_(torch.as_strided(x, x.shape, (x.shape[1], 1)) if not x.is_contiguous() else x)"
 
@@ -233,7 +239,9 @@ class TestPlantedFaults:
             assert found("torch.mul", "lambda x, y: x * 0", small, two) == {"value"}
 
     def test_flushed_between(self) -> None:
-        """A finite result may lose what is computed between; a kernel of the device's is to make no NaN of it."""
+        """A finite result may lose what is computed between; a kernel of the device's is to make no
+        NaN of it.
+        """
         tiny = torch.finfo(torch.float32).tiny
         x, y = numbers(tiny, 1.0), numbers(0.25, 0.5)
         right, wrong = "lambda x, y: x * y * 64", "lambda x, y: x * y * 64 * (x == 1)"
@@ -248,7 +256,9 @@ class TestPlantedFaults:
         assert found(right, wrong, numbers(tiny), numbers(-tiny)) == {"value"}
 
     def test_flushing_but_for_exact_functions(self) -> None:
-        """As sums and products of an adapter that flushes do, beside its own logarithms and comparisons."""
+        """As sums and products of an adapter that flushes do, beside its own logarithms and
+        comparisons.
+        """
         x = numbers(1e-40, 1.0).requires_grad_()
         right, wrong = "lambda x: x.log()", "lambda x: x.log() + (x != 0)"
         assert "value" in found(right, wrong, x, flushes=True)
@@ -392,7 +402,9 @@ class TestWhatIsOpen:
         assert found(bad.format(0), "lambda x: x + torch.ones(3)", x) == {"exception"}
 
     def test_what_cancels_has_no_sign(self) -> None:
-        """A zero in place of what the CPU leaves of terms that cancel; one that no rounding changes keeps its sign."""
+        """A zero in place of what the CPU leaves of terms that cancel; one that no rounding changes
+        keeps its sign.
+        """
         x = numbers(0.3, 0.1)
         right, wrong = "lambda x: (x / 3 * 3 - x).abs() - 1e-9", "lambda x: torch.zeros(2)"
         assert found(right, wrong, x, pointwise=False) == {SAME}

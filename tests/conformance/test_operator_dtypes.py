@@ -1,4 +1,6 @@
-"""A shard of what operators accept, of every dtype and layout. ACCEPTANCE_SHARD=3/128 chooses another, 0/1 all."""
+"""A shard of what operators accept, of every dtype and layout. ACCEPTANCE_SHARD=3/128 chooses
+another, 0/1 all.
+"""
 
 from __future__ import annotations
 

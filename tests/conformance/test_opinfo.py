@@ -1,4 +1,6 @@
-"""A shard of PyTorch's OpInfo database. OPINFO_SHARD=3/32 chooses another; `make opinfo` runs all of it."""
+"""A shard of PyTorch's OpInfo database. OPINFO_SHARD=3/32 chooses another; `make opinfo` runs all
+of it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ PAGE = ROOT / "docs" / "reference" / "operators.md"
 
 
 def test_shard() -> None:
-    """No result differs from the CPU's unexplained; nothing that the page calls native runs on the CPU."""
+    """No result differs from the CPU's unexplained; nothing that the page calls native runs on the
+    CPU.
+    """
     chosen = tasks.select(tasks.all_tasks(), shard=SHARD)
     assert chosen
     results = list(worker.run(chosen, partial(trial.run_task, settings=trial.Settings()), jobs=2, timeout=300))

@@ -227,7 +227,8 @@ class TestSamples:
         assert self.judge(act, torch.ones(3)).verdict is verdict
 
     def test_half_may_agree_with_float32(self) -> None:
-        # The CPU is 0.5 off in half precision, so that the device may be up to 1 off from the float32 result.
+        # The CPU is 0.5 off in half precision, so that the device may be up to 1 off from the
+        # float32 result.
         def inexact(errors: list[float]) -> Finding:
             remaining = iter(errors)
             return self.judge(lambda x: x + next(remaining), torch.zeros(1).half(), dtype=torch.float16)

@@ -1,4 +1,6 @@
-"""What surrounds OpInfo's judgement: the worker processes, kept results, known differences and the page."""
+"""What surrounds OpInfo's judgement: the worker processes, kept results, known differences and the
+page.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Long launches are cut and submitted in parts (TORCH_DML_SUBMIT_WORK): no bit of a result depends on it."""
+"""Long launches are cut and submitted in parts (TORCH_DML_SUBMIT_WORK): no bit of a result depends
+on it.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """
-Operators whose kernels walk something long in one invocation, at lengths beyond the 65,535 turns of all its loops after
-which Mesa's software adapter before version 23 ends them without a word: such work is divided, or runs on the CPU.
+Operators whose kernels walk something long in one invocation, at lengths beyond the 65,535 turns of
+all its loops after which Mesa's software adapter before version 23 ends them without a word: such
+work is divided, or runs on the CPU.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ def leaf(*sizes: int) -> torch.Tensor:
 
 
 def test_attention_of_many_keys() -> None:
-    """The results of their parts are joined: of rows that see nothing of some parts, or of all, too."""
+    """The results of their parts are joined: of rows that see nothing of some parts, or of all,
+    too.
+    """
     mask = torch.zeros(3, KEYS)
     mask[0, : KEYS // 2], mask[1, KEYS // 9 :], mask[2] = -torch.inf, -torch.inf, -torch.inf
     attend = lambda q, k, m: F.scaled_dot_product_attention(q, k, k * 0.5, attn_mask=m)  # noqa: E731

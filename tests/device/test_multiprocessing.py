@@ -1,4 +1,6 @@
-"""Processes: fork, spawn, and what may be sent to them. Each test runs in a new Python, whose device is untouched."""
+"""Processes: fork, spawn, and what may be sent to them. Each test runs in a new Python, whose
+device is untouched.
+"""
 
 from __future__ import annotations
 

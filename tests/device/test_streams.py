@@ -1,4 +1,6 @@
-"""Streams and events. All streams of a device are one queue, so what one promises holds for each."""
+"""Streams and events. All streams of a device are one queue, so what one promises holds for
+each.
+"""
 
 from __future__ import annotations
 

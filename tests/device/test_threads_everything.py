@@ -1,4 +1,6 @@
-"""Threads that do, in random order, everything that a program does with a device, and know what it must give."""
+"""Threads that do, in random order, everything that a program does with a device, and know what it
+must give.
+"""
 
 from __future__ import annotations
 
@@ -205,9 +207,11 @@ def devices(request: pytest.FixtureRequest) -> list[torch.device]:
 
 
 def look_on(device: torch.device, done: Future[None]) -> int:
-    """Start and stop the profiler until the others are done; return how many kernels of others it saw.
+    """Start and stop the profiler until the others are done; return how many kernels of others it
+    saw.
 
-    This thread's own kernel is in each profile. (PyTorch starts the profiler in the main thread only.)
+    This thread's own kernel is in each profile. (PyTorch starts the profiler in the main thread
+    only.)
     """
     x = torch.ones(100, device=device)
     others = 0
@@ -243,7 +247,9 @@ def test_everything_at_once(devices: list[torch.device], profiled: bool) -> None
 
 
 def test_waits_from_all_sides(devices: list[torch.device]) -> None:
-    """Half of the threads enqueue; the others wait, ask, read and empty caches, and have nothing else to do."""
+    """Half of the threads enqueue; the others wait, ask, read and empty caches, and have nothing
+    else to do.
+    """
     busy = threading.Semaphore(0)
     pinned = torch.empty(LARGE).pin_memory()
 
@@ -286,7 +292,9 @@ def test_waits_from_all_sides(devices: list[torch.device]) -> None:
 
 
 def test_errors_of_kernels(device: torch.device) -> None:
-    """A bad index is raised once, by some thread's next call; what another thread computes stays right."""
+    """A bad index is raised once, by some thread's next call; what another thread computes stays
+    right.
+    """
     table = torch.arange(10.0, device=device)
     raised, wrong = [0] * THREADS, [0] * THREADS
 

@@ -1,4 +1,6 @@
-"""Eight Python threads, and the threads of autograd, at work at once: no race, no deadlock, no wrong result."""
+"""Eight Python threads, and the threads of autograd, at work at once: no race, no deadlock, no
+wrong result.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def devices(request: pytest.FixtureRequest) -> list[torch.device]:
 
 
 def train(index: int, device: torch.device, steps: int = 12) -> list[torch.Tensor]:
-    """Train a network of this thread's own, with readbacks, uploads and a growing set of live tensors on the way."""
+    """Train a network of this thread's own, with readbacks, uploads and a growing set of live
+    tensors on the way.
+    """
     generator = torch.Generator().manual_seed(index)
     model = nn.Sequential(nn.Linear(20, 32), nn.Tanh(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 5))
     with torch.no_grad():

@@ -1,4 +1,6 @@
-"""Two devices at once. Where a machine has one adapter, it is two devices with nothing in common (see conftest)."""
+"""Two devices at once. Where a machine has one adapter, it is two devices with nothing in common
+(see conftest).
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""PyTorch's device-generic tests on the device: what `instantiate_device_type_tests` makes of its test classes.
+"""PyTorch's device-generic tests on the device: what `instantiate_device_type_tests` makes of its
+test classes.
 
-`python -m tests.device_generic --help` runs them. PyTorch's wheels have the machinery and the databases of operators,
-modules and optimizers, but not the files of tests: those come from a source tree of the same release. Suites of this
-project, on the same machinery and databases, need none.
+`python -m tests.device_generic --help` runs them. PyTorch's wheels have the machinery and the
+databases of operators, modules and optimizers, but not the files of tests: those come from a source
+tree of the same release. Suites of this project, on the same machinery and databases, need none.
 
 - `sources`: the files of tests, and the source tree that they are in
 - `instantiation`: a file of tests, imported and instantiated for one kind of device

@@ -1,9 +1,9 @@
 """Run PyTorch's device-generic tests on the device.
 
-PyTorch's files are in a source tree of its release, which --pytorch names. Results are kept as JSON lines: a run that
-was stopped goes on where it was, unless torch, the adapter, the libraries or the source tree are others. Ends with 1 if
-a test fails that the file of known differences does not explain, or if it explains one that fails no more; with 2 if
-there are no tests to run.
+PyTorch's files are in a source tree of its release, which --pytorch names. Results are kept as JSON
+lines: a run that was stopped goes on where it was, unless torch, the adapter, the libraries or the
+source tree are others. Ends with 1 if a test fails that the file of known differences does not
+explain, or if it explains one that fails no more; with 2 if there are no tests to run.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-# As for the other tests: two devices on every machine, no warning of a software adapter, and no time lost in optimising
-# kernels that run a few times. Before the first device is asked for; the worker processes inherit them.
+# As for the other tests: two devices on every machine, no warning of a software adapter, and no
+# time lost in optimising kernels that run a few times. Before the first device is asked for; the
+# worker processes inherit them.
 os.environ.setdefault("TORCH_DML_DEVICES_PER_ADAPTER", "2")
 os.environ.setdefault("TORCH_DML_SOFTWARE", "0")
 os.environ.setdefault("GALLIVM_PERF", "nopt")

@@ -49,7 +49,9 @@ def explanation(result: Result, known: Iterable[Difference]) -> Difference | Non
 
 
 def outdated(results: Iterable[Result], known: Iterable[Difference], everything: Iterable[Test]) -> list[str]:
-    """The expressions that explain nothing, where all of the tests (of all there are) that they match were run."""
+    """The expressions that explain nothing, where all of the tests (of all there are) that they
+    match were run.
+    """
     ran = {result.test: result for result in results}
     everything = list(everything)
     found = []

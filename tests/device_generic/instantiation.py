@@ -19,14 +19,18 @@ BACKEND = "privateuse1"
 
 
 def instantiated_as(device: str) -> str:
-    """The kind of device that PyTorch's machinery instantiates tests for: "privateuse1" for "dml"."""
+    """The kind of device that PyTorch's machinery instantiates tests for: "privateuse1" for
+    "dml".
+    """
     kind = torch.device(device).type
     return BACKEND if kind == torch._C._get_privateuse1_backend_name() else kind
 
 
 @cache
 def cases(file: Path, device: str) -> dict[str, type[unittest.TestCase]]:
-    """The classes of a file's device-generic tests for a kind of device, by name. What the file prints is printed."""
+    """The classes of a file's device-generic tests for a kind of device, by name. What the file
+    prints is printed.
+    """
     os.environ["PYTORCH_TESTING_DEVICE_ONLY_FOR"] = instantiated_as(device)
     base = _base(device)
     module = _imported(file)
@@ -51,15 +55,18 @@ def _base(device: str) -> Any:
     from torch.testing._internal import common_device_type as machinery
 
     if instantiated_as(device) == BACKEND:
-        # The base gets the backend's name when the first test of a process is instantiated, and tests have it in theirs
-        # from then on. Given now, a test has the same name whatever was instantiated before it.
+        # The base gets the backend's name when the first test of a process is instantiated, and
+        # tests have it in theirs from then on. Given now, a test has the same name whatever was
+        # instantiated before it.
         machinery.PrivateUse1TestBase.setUpClass()
     kind = torch.device(device).type
     return next(base for base in machinery.device_type_test_bases if base.device_type == kind)
 
 
 def _imported(file: Path) -> ModuleType:
-    """Import a file under its own name, as `python FILE` would, with the files beside it at hand."""
+    """Import a file under its own name, as `python FILE` would, with the files beside it at
+    hand.
+    """
     if str(file.parent) not in sys.path:
         sys.path.insert(0, str(file.parent))
     spec = importlib.util.spec_from_file_location(file.stem, file)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import torch
 
-# Of PyTorch's `test` folder: what the device-generic tests of its operators, modules and optimizers are in.
+# Of PyTorch's `test` folder: what the device-generic tests of its operators, modules and optimizers
+# are in.
 PYTORCH_FILES = (
     *("test_binary_ufuncs.py", "test_indexing.py", "test_linalg.py", "test_modules.py", "test_ops.py"),
     *("test_optim.py", "test_reductions.py", "test_shape_ops.py", "test_sort_and_select.py", "test_spectral_ops.py"),
@@ -52,7 +53,9 @@ def released(version: str = torch.__version__) -> str:
 
 
 def open_tree(folder: Path) -> Tree:
-    """The source tree in a folder. Raises SourceError where it is not one of the installed torch's minor version."""
+    """The source tree in a folder. Raises SourceError where it is not one of the installed torch's
+    minor version.
+    """
     how = f"{folder} {{}}. The tests of torch {released()} are in its source tree:\n" + HOW_TO_GET_IT.format(
         version=released()
     )
@@ -68,12 +71,16 @@ def open_tree(folder: Path) -> Tree:
 
 
 def minor(version: str) -> tuple[str, ...]:
-    """("2", "14") of "2.14.1". A release's version.txt need not have the patch, but has the minor version."""
+    """("2", "14") of "2.14.1". A release's version.txt need not have the patch, but has the minor
+    version.
+    """
     return tuple(version.split(".")[:2])
 
 
 def _commit(folder: Path) -> str:
-    """The commit of a checkout's root, "" for any other folder, also for one inside of another repository."""
+    """The commit of a checkout's root, "" for any other folder, also for one inside of another
+    repository.
+    """
     try:
         found = subprocess.run(
             ["git", "-C", str(folder), "rev-parse", "--show-cdup", "HEAD"], capture_output=True, text=True, check=True
@@ -91,7 +98,8 @@ def suites() -> dict[str, Path]:
 
 def choose(names: Iterable[str], tree: Tree | None) -> dict[str, Path]:
     """
-    The files of these names: of the source tree's `test`, of the suites, or paths. Without names: all there are.
+    The files of these names: of the source tree's `test`, of the suites, or paths. Without names:
+    all there are.
 
     Raises SourceError where there is no such file.
     """

@@ -52,7 +52,9 @@ class Recorder(unittest.TestResult):
 
 
 def run_test(case: type[unittest.TestCase], test: Test, device: str) -> Result:
-    """Run a test in this process. What it leaves behind on the device, such as a bad index, is its own failure."""
+    """Run a test in this process. What it leaves behind on the device, such as a bad index, is its
+    own failure.
+    """
     before, start = Counter(fallbacks()), time.perf_counter()
     recorder = Recorder()
     unittest.TestSuite([case(test.name)]).run(recorder)
@@ -75,7 +77,8 @@ def described(error: BaseException) -> str:
     """
     The type and the words of an error.
 
-    PyTorch's tests of its databases raise an error of their own, which names the sample, from the one that occurred.
+    PyTorch's tests of its databases raise an error of their own, which names the sample, from the
+    one that occurred.
     """
     cause = _cause(error)
     words = f"{type(cause).__name__}: {_words(cause)}"

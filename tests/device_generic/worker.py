@@ -125,7 +125,9 @@ def collect(files: Mapping[str, Path], device: str, jobs: int) -> list[Collectio
 
 
 def run(tests: Iterable[Test], files: Mapping[str, Path], device: str, jobs: int, timeout: float) -> Iterator[Result]:
-    """Run the tests in `jobs` processes, each within `timeout` seconds; give each result when it is there."""
+    """Run the tests in `jobs` processes, each within `timeout` seconds; give each result when it is
+    there.
+    """
     return workers.run(Work(files, device), [iter(tests)] * jobs, timeout)
 
 

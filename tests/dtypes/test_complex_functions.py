@@ -1,4 +1,6 @@
-"""Functions of complex tensors: accuracy beside the CPU's own, special values, and the identities of signs."""
+"""Functions of complex tensors: accuracy beside the CPU's own, special values, and the identities
+of signs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Operators that move the elements of complex tensors; copies between dtypes and devices; new complex tensors."""
+"""Operators that move the elements of complex tensors; copies between dtypes and devices; new
+complex tensors.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,8 @@ def rounded(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """
     The CPU's conversion.
 
-    From torch 2.13 on that gives of what e4m3fn has no room for its largest number; the device gives NaN, as before.
+    From torch 2.13 on that gives of what e4m3fn has no room for its largest number; the device
+    gives NaN, as before.
     """
     result = x.to(dtype)
     if TORCH < (2, 13) or dtype != torch.float8_e4m3fn:
@@ -63,7 +64,9 @@ def test_casts_to_floats(dtype: torch.dtype) -> None:
 @pytest.mark.smoke
 @dtypes(FLOAT8)
 def test_casts_of_floats(dtype: torch.dtype) -> None:
-    """All halves; and of other floats what lies about the middles between neighbours, and far outside."""
+    """All halves; and of other floats what lies about the middles between neighbours, and far
+    outside.
+    """
     for source in (torch.float16, torch.bfloat16):
         x = HALF_BITS.view(source)
         assert_same_bits(x.to("dml").to(dtype), rounded(x, dtype))

@@ -1,4 +1,6 @@
-"""Integers of 16, 32 and 64 bits without a sign: kept, converted, and the little that the CPU computes with them."""
+"""Integers of 16, 32 and 64 bits without a sign: kept, converted, and the little that the CPU
+computes with them.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """
-OpInfo's wrong inputs of every operator: the device raises what the CPU raises, and nothing where it does not.
+OpInfo's wrong inputs of every operator: the device raises what the CPU raises, and nothing where it
+does not.
 
 Its words are those that PyTorch expects, where the CPU's are.
 """
@@ -18,12 +19,15 @@ from torch.utils._pytree import tree_map
 DML = torch.device("dml", 0)
 
 
-# The CPU has an implementation of its own there, which asks otherwise; CUDA raises what the device raises.
+# The CPU has an implementation of its own there, which asks otherwise; CUDA raises what the device
+# raises.
 NOT_AS_THE_CPU = {"narrow_copy"}
 
 
 class Mover:
-    """Moves tensors of the CPU with their strides, what memory they share, and which of them are one object."""
+    """Moves tensors of the CPU with their strides, what memory they share, and which of them are
+    one object.
+    """
 
     def __init__(self) -> None:
         self.storages: dict[int, torch.UntypedStorage] = {}

@@ -14,10 +14,12 @@ import pytest
 from tests.support.environment import ROOT
 from tests.support.processes import run_python
 
-# Seconds until a wait knows of a signal, and of work that one submit is; one command where that takes longer.
+# Seconds until a wait knows of a signal, and of work that one submit is; one command where that
+# takes longer.
 NOTICED = 0.1
 SUBMIT = 0.1
-# What an idle machine may add: to waking a thread, and to the end of a Python with torch, which takes 0.2 s.
+# What an idle machine may add: to waking a thread, and to the end of a Python with torch, which
+# takes 0.2 s.
 WAKING = 0.2
 ENDING = 1.5
 
@@ -28,12 +30,16 @@ def busy() -> float:
 
 
 def soon(step: float) -> float:
-    """Seconds within which a signal, sent to a program whose steps take `step` seconds, raises in it."""
+    """Seconds within which a signal, sent to a program whose steps take `step` seconds, raises in
+    it.
+    """
     return NOTICED + step + WAKING * busy()
 
 
 def end(step: float) -> float:
-    """Seconds within which such a program is to end: what is in flight then is one submit, and one that is enqueued."""
+    """Seconds within which such a program is to end: what is in flight then is one submit, and one
+    that is enqueued.
+    """
     return soon(step) + 2 * max(SUBMIT, step) + ENDING * busy()
 
 
@@ -216,7 +222,9 @@ except KeyboardInterrupt:
 
 
 def test_late_users_of_the_device_get_right_results() -> None:
-    """What was registered before torch-dml runs after its end, at which pending work is left alone."""
+    """What was registered before torch-dml runs after its end, at which pending work is left
+    alone.
+    """
     program = """
 import atexit
 late = []

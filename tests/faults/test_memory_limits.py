@@ -81,9 +81,11 @@ def test_two_hundred_errors_leave_nothing_behind(device: torch.device) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_training_takes_no_more_of_the_hosts_memory() -> None:
-    """A thousand steps once left 3.5 MB with the driver. What they do leave is less than the pages of a few.
+    """A thousand steps once left 3.5 MB with the driver. What they do leave is less than the pages
+    of a few.
 
-    A leak grows each time; on a busy machine more work is in flight at times, which takes memory once.
+    A leak grows each time; on a busy machine more work is in flight at times, which takes memory
+    once.
     """
     done = run_python(
         "-c",

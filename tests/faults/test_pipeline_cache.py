@@ -33,7 +33,9 @@ needs_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0,
 
 
 def said_by(folder: Path, *arguments: str) -> str:
-    """What the log says of the cache in a program that computes; that it comes out right, and in time."""
+    """What the log says of the cache in a program that computes; that it comes out right, and in
+    time.
+    """
     environment = {"TORCH_DML_CACHE_DIR": str(folder), "TORCH_DML_LOG": "dml_gpu=warn"}
     done = run_python("-c", PROGRAM, *arguments, timeout=100, **environment)
     assert (done.returncode, done.stdout) == (0, "55\n"), done.stderr
@@ -77,7 +79,9 @@ def test_a_fifo_in_its_place_delays_nothing(folder: Path) -> None:
 
 @needs_root
 def test_a_folder_that_may_not_be_written_to(folder: Path) -> None:
-    """Neither an empty one nor one with a file of the user's own: nothing fails, and nothing is left there."""
+    """Neither an empty one nor one with a file of the user's own: nothing fails, and nothing is
+    left there.
+    """
     assert "pipelines are not saved to it" in said_by(folder, str(OTHER))
     assert not list(folder.iterdir())
     said_by(folder)

@@ -1,7 +1,8 @@
 """Run random cases of the operators on the device and on the CPU, and list what differs, by cause.
 
-A case has a number, which says everything about it: `--case 12345` runs that one alone, in this process, and with
-`--show` prints it as a program. Ends with 1 if a difference is found that tests/fuzz/known does not explain.
+A case has a number, which says everything about it: `--case 12345` runs that one alone, in this
+process, and with `--show` prints it as a program. Ends with 1 if a difference is found that
+tests/fuzz/known does not explain.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from pathlib import Path
 
 # Mesa's software device compiles without optimising: most kernels run a few times.
 os.environ.setdefault("GALLIVM_PERF", "nopt")
-# Some of OpInfo's samples come in the order of a set of strings, which is to be the same in all processes.
+# Some of OpInfo's samples come in the order of a set of strings, which is to be the same in all
+# processes.
 if os.environ.get("PYTHONHASHSEED") != "0":
     os.environ["PYTHONHASHSEED"] = "0"
     os.execv(sys.executable, sys.orig_argv)

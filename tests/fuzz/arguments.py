@@ -98,7 +98,8 @@ def split(overload: Overload, given: dict[str, Any]) -> tuple[list[Any], dict[st
 
 def outs(rng: random.Random, overload: Overload, given: dict[str, Any], aliases: bool) -> dict[str, torch.Tensor]:
     """
-    Tensors for the results: right, empty, of another dtype or shape, in any layout; with `aliases` also an input.
+    Tensors for the results: right, empty, of another dtype or shape, in any layout; with `aliases`
+    also an input.
 
     What is right is asked of the meta device, where nothing is computed.
     """

@@ -26,9 +26,9 @@ COARSE = 1 / 16
 
 @dataclass(frozen=True)
 class Variant:
-    """How a call is run: in float64, in float32, with inputs off by a rounding (or by a sixteenth), with another
-    seed, with zeros for subnormal inputs, with such zeros in arithmetic, or with contiguous arguments that share no
-    memory."""
+    """How a call is run: in float64, in float32, with inputs off by a rounding (or by a sixteenth),
+    with another seed, with zeros for subnormal inputs, with such zeros in arithmetic, or with
+    contiguous arguments that share no memory."""
 
     wide: bool = False
     narrow: bool = False
@@ -58,7 +58,9 @@ class Call:
 
     @property
     def precision(self) -> torch.dtype | None:
-        """The float dtype that is computed in where results are written to given tensors, perhaps of another."""
+        """The float dtype that is computed in where results are written to given tensors, perhaps
+        of another.
+        """
         outs = [value for name, value in self.kwargs.items() if isinstance(value, torch.Tensor)]
         inputs = [tensor for tensor in tensors(self.args) if tensor.dtype in EPSILON]
         if not outs:
@@ -86,7 +88,9 @@ def opinfo(name: str) -> Any:
 
 
 class Mover:
-    """Copies arguments to a device: views of one storage stay views of one storage, one tensor stays one."""
+    """Copies arguments to a device: views of one storage stay views of one storage, one tensor
+    stays one.
+    """
 
     def __init__(self, device: torch.device, variant: Variant) -> None:
         self.device, self.variant = device, variant
@@ -155,8 +159,9 @@ class Mover:
         if numbers.is_complex():
             parts = torch.view_as_real(numbers.resolve_conj().resolve_neg())
             return torch.view_as_complex(self._perturbed(parts, epsilon))
-        # Each tensor's own: what two of them make together must not hide it. Where both are off in the same direction
-        # in the third one, they are off in opposite directions in the fourth one.
+        # Each tensor's own: what two of them make together must not hide it. Where both are off in
+        # the same direction in the third one, they are off in opposite directions in the fourth
+        # one.
         index, tensor = self.variant.perturbed, len(self.storages)
         draw = torch.Generator().manual_seed(min(index, 3) + 1000 * tensor)
         signs = (2 * torch.randint(0, 2, numbers.shape, generator=draw) - 1).double()
@@ -216,7 +221,9 @@ def synchronize(device: torch.device) -> None:
 
 
 def _forget_errors(device: torch.device) -> None:
-    """Have further errors of the device raised now, in this thread and in the one of gradients, not by another case."""
+    """Have further errors of the device raised now, in this thread and in the one of gradients, not
+    by another case.
+    """
 
     def wait(gradient: torch.Tensor) -> None:
         synchronize(gradient.device)

@@ -13,7 +13,8 @@ from .calls import Call
 from .makers import MAKERS
 from .subjects import Subject
 
-# So many cases one after another are of the same operator, whose kernels and samples are then used again.
+# So many cases one after another are of the same operator, whose kernels and samples are then used
+# again.
 BLOCK = 16
 
 

@@ -1,8 +1,9 @@
 """
 Calls of linear algebra, compared by what results must satisfy where they are not unique.
 
-Signs, phases and the order of pivots are a backend's own, so an expression puts a decomposition together again: the
-product of its factors, of the orthogonal ones with themselves, and what is unique, such as singular values.
+Signs, phases and the order of pivots are a backend's own, so an expression puts a decomposition
+together again: the product of its factors, of the orthogonal ones with themselves, and what is
+unique, such as singular values.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from . import tensors, values
 from .calls import BACKWARD, FORWARD, Call
 
 GRAM = "{0}.mH @ {0}"
-# What is made of a matrix a (and a right side b), the kind of matrix, and whether gradients of it are unique.
+# What is made of a matrix a (and a right side b), the kind of matrix, and whether gradients of it
+# are unique.
 EXPRESSIONS: dict[str, tuple[str, str, bool]] = {
     "cholesky": ("torch.linalg.cholesky(a)", "positive", True),
     "cholesky upper": ("torch.linalg.cholesky(a, upper=True)", "positive", True),

@@ -1,4 +1,6 @@
-"""Calls that draw random numbers, compared with the CPU's by their distribution: the two draw other numbers."""
+"""Calls that draw random numbers, compared with the CPU's by their distribution: the two draw other
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ import torch
 from .calls import FORWARD, Call
 
 COUNT = 4096
-# What is drawn, by name: an expression of parameters p and q, each a row, a tensor x of n rows, the dtype t, the device
-# d and a small number k. All numbers of a column are of one distribution.
+# What is drawn, by name: an expression of parameters p and q, each a row, a tensor x of n rows, the
+# dtype t, the device d and a small number k. All numbers of a column are of one distribution.
 EXPRESSIONS: dict[str, str] = {
     "rand": "torch.rand(n, 2, dtype=t, device=d)",
     "rand_like": "torch.rand_like(x)",

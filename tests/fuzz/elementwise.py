@@ -1,4 +1,6 @@
-"""Calls of pointwise operators: any dtypes, shapes that broadcast, numbers in place of tensors, in place, out=."""
+"""Calls of pointwise operators: any dtypes, shapes that broadcast, numbers in place of tensors, in
+place, out=.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ def make(rng: random.Random, overload: Overload) -> Call:
 
 
 def with_number(rng: random.Random, overload: Overload, made: Call) -> Call:
-    """At times the call that a program writes, torch.add(x, 2.5), where the number is a wrapped one."""
+    """At times the call that a program writes, torch.add(x, 2.5), where the number is a wrapped
+    one.
+    """
     public = getattr(torch, overload.base, None)
     tensor_first = bool(overload.arguments) and overload.arguments[0].type == "Tensor"
     names = [argument.name for argument in overload.arguments]

@@ -1,9 +1,9 @@
 """
-Families of subjects that the first numbers know nothing of: complex numbers, Fourier transforms, sparse tensors, linear
-algebra, and random numbers.
+Families of subjects that the first numbers know nothing of: complex numbers, Fourier transforms,
+sparse tensors, linear algebra, and random numbers.
 
-Each family has numbers of its own, from a multiple of SPAN on, so that neither its cases nor those below SPAN change
-when another one is added.
+Each family has numbers of its own, from a multiple of SPAN on, so that neither its cases nor those
+below SPAN change when another one is added.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The CPU as a device that takes zeros for subnormal numbers, as docs/reference/numerics.md has it."""
+"""The CPU as a device that takes zeros for subnormal numbers, as docs/reference/numerics.md has
+it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# Functions that are exact on every adapter: those of the tables, and what moves, compares and chooses numbers.
+# Functions that are exact on every adapter: those of the tables, and what moves, compares and
+# chooses numbers.
 EXACT = re.compile(
     r"(div|true_divide|reciprocal|r?sqrt|exp[2m1]*|sigmoid|tanh|log(10|1p|2)?|erf(c|inv)?|a?(sin|cos|tan)|atan2|sinh|cosh"
     r"|pow|fmod|remainder|(special_)?(erfcx|ndtri|[ijk][01]e?|\w+bessel\w+)|lgamma|digamma|hypot|abs|neg|sgn|sign|copysign"
@@ -19,8 +22,8 @@ EXACT = re.compile(
 
 class Flushing:
     """
-    A context in which the processor takes zeros for subnormal numbers, in this thread; with `sparing` not in functions
-    that are exact on every adapter.
+    A context in which the processor takes zeros for subnormal numbers, in this thread; with
+    `sparing` not in functions that are exact on every adapter.
 
     Under a mode PyTorch composes some gradients of other steps, so both ways are a device's.
     """

@@ -1,18 +1,21 @@
 """
 Whether what the device gave is what the CPU gave.
 
-Shape, dtype, strides, and which numbers are infinite, NaN or negative zeros, always count. Finite floats are right
-when they are within a few units in the last place of what the CPU gave or of the result in float64; where those of
-the CPU's own dtype are further away, within a multiple of the CPU's error; and where the operator is no pointwise
-one, within units of the largest element, more of them the longer its sums may be, or a multiple of what rounding the
-inputs changes. That multiple is also for pointwise ones in float64, where there is nothing better than the CPU to
-compare with. Complex numbers are compared so by their distances in the plane, pointwise ones also within what
-rounding the inputs changes; what is not finite is so in both, whichever part of it is. Random numbers are compared by
-their distribution alone. How far the CPU's float32 is from float64 says how exact sums in either are. Zero stands for
-any number that is so near; the sign of one that is left when terms cancel is open, and in sums of products of any. Of
-a device that may flush subnormal numbers an element is right with zeros in place of them too: in the inputs, in the
-result, and in what is computed between, as the CPU does that flushes them itself (flushing.py); but for finite
-results, which no kernel is to lose that way. Integers and bools are equal. Strides of dimensions of size 1 are open.
+Shape, dtype, strides, and which numbers are infinite, NaN or negative zeros, always count. Finite
+floats are right when they are within a few units in the last place of what the CPU gave or of the
+result in float64; where those of the CPU's own dtype are further away, within a multiple of the
+CPU's error; and where the operator is no pointwise one, within units of the largest element, more
+of them the longer its sums may be, or a multiple of what rounding the inputs changes. That multiple
+is also for pointwise ones in float64, where there is nothing better than the CPU to compare with.
+Complex numbers are compared so by their distances in the plane, pointwise ones also within what
+rounding the inputs changes; what is not finite is so in both, whichever part of it is. Random
+numbers are compared by their distribution alone. How far the CPU's float32 is from float64 says how
+exact sums in either are. Zero stands for any number that is so near; the sign of one that is left
+when terms cancel is open, and in sums of products of any. Of a device that may flush subnormal
+numbers an element is right with zeros in place of them too: in the inputs, in the result, and in
+what is computed between, as the CPU does that flushes them itself (flushing.py); but for finite
+results, which no kernel is to lose that way. Integers and bools are equal. Strides of dimensions of
+size 1 are open.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ from .calls import Variant
 from .outcome import Flat, Outcome
 from .values import flushed
 
-# Largest distances from the reference, in units of a dtype's rounding; 2.0 is one unit in the last place.
+# Largest distances from the reference, in units of a dtype's rounding; 2.0 is one unit in the last
+# place.
 UNITS = {torch.float64: 16.0, torch.float32: 8.0, torch.float16: 2.0, torch.bfloat16: 2.0}
 EPSILON = {dtype: torch.finfo(dtype).eps / 2 for dtype in UNITS}
 # Allowed multiples of the CPU's own error, and of what a rounding of the inputs changes.
@@ -38,10 +42,11 @@ PERTURBATIONS = 4
 NARROW = EPSILON[torch.float64] / EPSILON[torch.float32]
 # How often samples of one distribution may seem to be of two.
 CHANCE = 1e-8
-# What is smaller than this, beside other gradients in float64, is the rounding of terms that cancel.
+# What is smaller than this, beside other gradients in float64, is the rounding of terms that
+# cancel.
 VANISHED = 2.0**-40
-# What a rounding of the input of a pointwise function is taken to change at most, relative to the result,
-# or to the function near it where terms cancel.
+# What a rounding of the input of a pointwise function is taken to change at most, relative to the
+# result, or to the function near it where terms cancel.
 CAP = {torch.float64: 2.0**-40, torch.float32: 2.0**-16}
 
 
@@ -125,7 +130,8 @@ class Rules:
         unit = torch.float64 if wide else torch.float32
         tolerance = UNITS[unit] * EPSILON[unit]
         right = (distance <= tolerance * exact.abs() + 2 * self._smallest(unit)) | (distance <= OF_CPU * error)
-        # Which part of what is not finite is NaN and which infinite, each implementation has in its own way.
+        # Which part of what is not finite is NaN and which infinite, each implementation has in its
+        # own way.
         right |= ~_finite(actual) & (~_finite(expected) | ~_finite(exact))
         pointwise = self.pointwise and name in ("results", "storages")
         if not pointwise and not bool(right.all()):
@@ -152,7 +158,8 @@ class Rules:
             return right
         right |= near(rounded(exact, want.dtype), actual, tolerance, self._smallest(want.dtype))
         pointwise = self.pointwise and name in ("results", "storages")  # gradients may be sums
-        # Infinities and signs of zeros are right or wrong, not near; a sum near zero may be on either side.
+        # Infinities and signs of zeros are right or wrong, not near; a sum near zero may be on
+        # either side.
         other_zeros = _other_zeros(exact, actual) if pointwise else _other_zeros(exact, actual) & (exact == actual)
         comparable = actual.isfinite() & exact.isfinite() & ~other_zeros
         error = (expected - exact).abs()
@@ -162,11 +169,12 @@ class Rules:
         if right.all() or (pointwise and not exempt):
             return right
         if not pointwise:
-            # Where the CPU's partial sums leave the range, the device's may elsewhere: the order of terms decides.
+            # Where the CPU's partial sums leave the range, the device's may elsewhere: the order of
+            # terms decides.
             large = exact.isfinite() & (exact.abs() >= torch.finfo(want.dtype).max / (4 * self.terms))
             right |= large & ~actual.isfinite() & (large & ~expected.isfinite()).any()
-            # Terms that are added one after another are off by as many roundings as the root of their number; so is
-            # what float64 is compared with.
+            # Terms that are added one after another are off by as many roundings as the root of
+            # their number; so is what float64 is compared with.
             roundings = math.sqrt(self.terms) * min(EPSILON[want.dtype], EPSILON[torch.float32])
             roundings *= 2 if want.dtype == torch.float64 else 1
             right |= distance <= torch.maximum(
@@ -188,7 +196,9 @@ class Rules:
         return right | (distance <= OF_PERTURBED * change)
 
     def _changes(self, name: str, index: int, exact: torch.Tensor, want: Flat) -> tuple[torch.Tensor, torch.Tensor]:
-        """What rounding the inputs changes at most, and what float32, or float64 for its results, may be off by."""
+        """What rounding the inputs changes at most, and what float32, or float64 for its results,
+        may be off by.
+        """
         change, inexact = torch.zeros_like(exact.abs()), torch.zeros_like(exact.abs())
         for number in range(1, PERTURBATIONS + 1):
             moved = self._exact(name, index, Variant(wide=True, perturbed=number), want)
@@ -202,7 +212,9 @@ class Rules:
         return torch.maximum(change, inexact * NARROW), inexact * NARROW
 
     def _amplitude(self, name: str, index: int, exact: torch.Tensor, want: Flat) -> torch.Tensor:
-        """How large a function is near its arguments: where it vanishes, terms of that size cancel."""
+        """How large a function is near its arguments: where it vanishes, terms of that size
+        cancel.
+        """
         size = exact.abs()
         for number in range(1, PERTURBATIONS + 1):
             moved = self._exact(name, index, Variant(wide=True, perturbed=number, coarse=True), want)
@@ -211,7 +223,9 @@ class Rules:
         return size
 
     def _scale(self, name: str, exact: torch.Tensor) -> torch.Tensor:
-        """The largest element; of gradients of which nothing is left, because all terms cancel, that of the others."""
+        """The largest element; of gradients of which nothing is left, because all terms cancel,
+        that of the others.
+        """
         own = _largest(exact)
         if name not in ("gradients", "second"):
             return own
@@ -299,7 +313,9 @@ def smirnov(one: torch.Tensor, other: torch.Tensor) -> float:
 
 
 def smirnov_limit(one: int, other: int) -> float:
-    """What the distance of two samples of so many numbers exceeds once in a hundred million times."""
+    """What the distance of two samples of so many numbers exceeds once in a hundred million
+    times.
+    """
     return math.sqrt(-math.log(CHANCE / 2) / 2 * (one + other) / (one * other))
 
 
@@ -330,7 +346,9 @@ def same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
 
 def near(expected: torch.Tensor, actual: torch.Tensor, tolerance: float, smallest: float) -> torch.Tensor:
-    """Where float64 numbers differ by no more than a relative tolerance, or two smallest numbers."""
+    """Where float64 numbers differ by no more than a relative tolerance, or two smallest
+    numbers.
+    """
     close = (expected - actual).abs() <= expected.abs() * tolerance + 2 * smallest
     return same(expected, actual) | (close & expected.isfinite() & ~_other_zeros(expected, actual))
 
@@ -352,7 +370,9 @@ def _largest(numbers: torch.Tensor) -> torch.Tensor:
 
 
 def _described(expected: torch.Tensor, actual: torch.Tensor, wrong: torch.Tensor) -> Iterator[Difference]:
-    """A difference of each kind among the elements that are wrong: the first such element, and how many there are."""
+    """A difference of each kind among the elements that are wrong: the first such element, and how
+    many there are.
+    """
     kinds: dict[str, torch.Tensor] = {}
     if expected.is_floating_point():
         kinds["nan"] = expected.isnan() != actual.isnan()

@@ -1,8 +1,9 @@
 """
 The differences that are known, and why: a file of tests/fuzz/known for each topic.
 
-`operators` are regular expressions of whole names, `kinds` are kinds of difference; `dtypes` (default: all) and
-`message`, which has a match in the difference's message, narrow it down. A case is explained if each difference is.
+`operators` are regular expressions of whole names, `kinds` are kinds of difference; `dtypes`
+(default: all) and `message`, which has a match in the difference's message, narrow it down. A case
+is explained if each difference is.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ FOLDER = Path(__file__).with_name("known")
 
 @dataclass(frozen=True)
 class Known:
-    """Differences of these kinds, of operators whose name has a match of a pattern, in these dtypes, and why."""
+    """Differences of these kinds, of operators whose name has a match of a pattern, in these
+    dtypes, and why.
+    """
 
     why: str
     operators: str

@@ -15,7 +15,9 @@ View = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 
 def with_same_storages(call: Call, want: Outcome, got: Outcome) -> tuple[Outcome, Outcome]:
-    """The outcomes with a storage that only one of them changed in the other one too, as it was given."""
+    """The outcomes with a storage that only one of them changed in the other one too, as it was
+    given.
+    """
     pairs = list(zip(want.storages, got.storages, strict=False))
     if len(want.storages) != len(got.storages) or all((one is None) == (other is None) for one, other in pairs):
         return want, got
@@ -29,7 +31,9 @@ def with_same_storages(call: Call, want: Outcome, got: Outcome) -> tuple[Outcome
 
 
 def writes_shared(call: Call, *outcomes: Outcome) -> bool:
-    """Whether what is written shares places with other elements: then it shows in which order a loop goes."""
+    """Whether what is written shares places with other elements: then it shows in which order a
+    loop goes.
+    """
     changed = zip(*(outcome.storages for outcome in outcomes), strict=False)
     return any(any(pair) and _share(set(views)) for views, pair in zip(_views(call), changed, strict=False))
 

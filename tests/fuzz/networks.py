@@ -1,4 +1,6 @@
-"""Calls of the functions that networks are made of, as programs call them: windows, borders, sizes, norms."""
+"""Calls of the functions that networks are made of, as programs call them: windows, borders, sizes,
+norms.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Calls of operators that take one tensor and dimensions: reductions, scans, sorting, rearranging."""
+"""Calls of operators that take one tensor and dimensions: reductions, scans, sorting,
+rearranging.
+"""
 
 from __future__ import annotations
 

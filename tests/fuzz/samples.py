@@ -19,7 +19,8 @@ from . import tensors, values
 from .calls import BACKWARD, DOUBLE, EPSILON, FORWARD, Call, function, opinfo
 
 PAGE = ROOT / "docs" / "reference" / "operators.md"
-# Operators that write each element of a source where an index says: of several for one place any may stay.
+# Operators that write each element of a source where an index says: of several for one place any
+# may stay.
 WRITES_ANY = re.compile(r"(scatter|index_copy|index_put|put)")
 # A sample with larger tensors is not used.
 MAX_ELEMENTS = 300_000
@@ -31,7 +32,9 @@ class NoSamples(Exception):
 
 @cache
 def operators() -> tuple[str, ...]:
-    """Names of OpInfo's operators that the device has a kernel for in some dtype; the running torch may lack some."""
+    """Names of OpInfo's operators that the device has a kernel for in some dtype; the running torch
+    may lack some.
+    """
     marks = read_marks(PAGE)
     native = {task.operator for task, mark in marks.items() if mark == NATIVE}
     return tuple(sorted(native & set(tasks.operators())))
@@ -46,7 +49,9 @@ def is_pointwise(name: str) -> bool:
 
 @lru_cache(maxsize=6)
 def samples(name: str, dtype: torch.dtype) -> tuple[Any, ...]:
-    """OpInfo's samples of an operator that consist of dense tensors on the CPU of the ten dtypes."""
+    """OpInfo's samples of an operator that consist of dense tensors on the CPU of the ten
+    dtypes.
+    """
     for seed in (torch.manual_seed, numpy.random.seed, random.seed):
         seed(0)
     try:

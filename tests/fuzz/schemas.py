@@ -52,7 +52,9 @@ class Overload:
 
 
 def parse(schema: str) -> Overload:
-    """The overload of a schema such as aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor."""
+    """The overload of a schema such as aten::add.Tensor(Tensor self, Tensor other, *, Scalar
+    alpha=1) -> Tensor.
+    """
     name, _, rest = schema.removeprefix("aten::").partition("(")
     inside, _, results = rest.rpartition(") -> ")
     arguments, keyword = [], False

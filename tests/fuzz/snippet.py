@@ -1,4 +1,6 @@
-"""A case as a program that needs nothing but torch and the device; of large arguments also the fuzzer."""
+"""A case as a program that needs nothing but torch and the device; of large arguments also the
+fuzzer.
+"""
 
 from __future__ import annotations
 

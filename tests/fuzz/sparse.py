@@ -1,4 +1,6 @@
-"""Calls of sparse tensors: they are made on the device of indices and values, and compared by what they consist of."""
+"""Calls of sparse tensors: they are made on the device of indices and values, and compared by what
+they consist of.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,8 @@ BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
     "add dense": ("torch.add(d, m, alpha=alpha)", ("coo", "coalesced", "csr")),
     "add_ dense": ("d.clone().add_(m)", ("coo", "csr")),
     "mul dense": ("m * d", ("coalesced", "csr")),
-    # Whether entries of one place stay two is a backend's own: the CPU's merge where they lie alike, CUDA's never do.
+    # Whether entries of one place stay two is a backend's own: the CPU's merge where they lie
+    # alike, CUDA's never do.
     "add": ("torch.add(m, m.t().t(), alpha=alpha).coalesce()", ("coo", "coalesced")),
     "add compressed": ("torch.add(m, m * 2, alpha=alpha)", ("csr",)),
     "sub": ("(m - m * 3).coalesce()", ("coo", "coalesced")),

@@ -22,7 +22,8 @@ LARGE: tuple[Shape, ...] = (
     (131073,),
 )
 
-# Elements of two tensors multiplied, which what they broadcast to may have: two large ones make one of 20 GB.
+# Elements of two tensors multiplied, which what they broadcast to may have: two large ones make one
+# of 20 GB.
 MOST_TOGETHER = 1 << 26
 
 
@@ -70,7 +71,9 @@ def broadcast(rng: random.Random, sizes: Shape) -> Shape:
 
 
 def strides(rng: random.Random, sizes: Shape) -> Shape:
-    """How a tensor of these sizes lies: contiguous, permuted, channels last, with steps, or expanded."""
+    """How a tensor of these sizes lies: contiguous, permuted, channels last, with steps, or
+    expanded.
+    """
     rank, kind = len(sizes), rng.random()
     order, steps = list(range(rank)), [1] * rank
     if kind < 0.45:
@@ -95,9 +98,11 @@ def strides(rng: random.Random, sizes: Shape) -> Shape:
 
 def placed(rng: random.Random, content: torch.Tensor, distinct: bool = False) -> torch.Tensor:
     """
-    The elements of `content` in another layout, off the start of a storage whose other elements are random.
+    The elements of `content` in another layout, off the start of a storage whose other elements are
+    random.
 
-    Where it is expanded, the last one of those that then share a place is kept; with `distinct` it is not expanded.
+    Where it is expanded, the last one of those that then share a place is kept; with `distinct` it
+    is not expanded.
     """
     sizes, extent = tuple(content.shape), 0
     layout = strides(rng, sizes)
@@ -129,7 +134,9 @@ def tensor(
 
 
 def marked(rng: random.Random, tensor: torch.Tensor) -> torch.Tensor:
-    """Of complex numbers at times a view with the conjugate or the negative bit, which turns them around."""
+    """Of complex numbers at times a view with the conjugate or the negative bit, which turns them
+    around.
+    """
     if tensor.is_complex() and rng.random() < 0.25:
         tensor = tensor.conj()
     if tensor.is_complex() and rng.random() < 0.05:

@@ -1,4 +1,6 @@
-"""Results that name elements, where several are equal: which of them is named is open, and what follows from it."""
+"""Results that name elements, where several are equal: which of them is named is open, and what
+follows from it.
+"""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ SAME, SKIPPED, RANDOM = "same", "skipped", "random"
 CPU_FAILED = "cpu failed"
 # Operators whose last result holds indices of elements, any one of several equal ones.
 NAMES_ELEMENTS = {"argsort", "kthvalue", "sort", "topk", "mode", "median", "nanmedian", "msort"}
-# Operators that give one of two or more elements: of zeros of both signs the CPU's vectorised loops take another one
-# than the ends of rows.
+# Operators that give one of two or more elements: of zeros of both signs the CPU's vectorised loops
+# take another one than the ends of rows.
 SELECTS = re.compile(r"(_foreach_)?(maximum|minimum|fmax|fmin|clamp(_max|_min)?|clip|max|min|a(max|min|minmax))_?")
 # Operators that leave numbers that are not finite to the CPU.
 FACTORISATIONS = {"aten::_linalg_svd.U"}
@@ -108,7 +108,9 @@ def run_device(call: Call, device: torch.device) -> Outcome:
 def judge(
     case: cases.Case, want: Outcome, got: Outcome, reference: Reference, flushes: bool = False
 ) -> list[Difference]:
-    """What differs, the most telling first; at least one, which may be none. `flushes`: as of Rules."""
+    """What differs, the most telling first; at least one, which may be none. `flushes`: as of
+    Rules.
+    """
 
     def run(variant: Variant) -> Outcome:
         reference.ask(case.number, variant)
@@ -170,7 +172,9 @@ def leaves_range(call: Call) -> bool:
 
 
 def _right_of_dense(case: cases.Case, rules: Rules, got: Outcome) -> bool:
-    """Whether the results are those of the same numbers in contiguous tensors, where the CPU's kernels seldom err."""
+    """Whether the results are those of the same numbers in contiguous tensors, where the CPU's
+    kernels seldom err.
+    """
     if all(tensor.is_contiguous() for tensor in case.call.tensors()) or stray(case.call, got):
         return False
     dense = replace(rules, strides=False, reference=lambda variant: rules.reference(replace(variant, dense=True)))
@@ -181,7 +185,9 @@ def _right_of_dense(case: cases.Case, rules: Rules, got: Outcome) -> bool:
 
 
 def _converts(call: Call, want: Outcome) -> bool:
-    """Whether inputs are first converted to another dtype: then the CPU's strides are those of the converted ones."""
+    """Whether inputs are first converted to another dtype: then the CPU's strides are those of the
+    converted ones.
+    """
     results = {result.dtype for result in want.results[:1] if isinstance(result, Flat)}
     return len({tensor.dtype for tensor in call.tensors()} | results - {torch.bool}) > 1
 
@@ -214,7 +220,8 @@ def _errors(want: Error | None, got: Error | None, several: bool) -> Difference:
         return Difference(SKIPPED, f"cpu: {want.message}")
     if got is None:
         return Difference("accepted", f"want {want.type}: {want.message}")
-    # The device finds a bad index later than the CPU: what a further operator refuses may come first.
+    # The device finds a bad index later than the CPU: what a further operator refuses may come
+    # first.
     if BAD_INDEX.search(want.message) and (several or BAD_INDEX.search(got.message)):
         return Difference(SAME, "")
     # A dtype that is not taken may be found before or after another fault.

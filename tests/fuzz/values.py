@@ -24,7 +24,9 @@ _complex = ContextVar("complex", default=False)
 
 @contextmanager
 def complex_numbers() -> Iterator[None]:
-    """Most tensors that are made in this context are complex, of numbers whose functions are bounded."""
+    """Most tensors that are made in this context are complex, of numbers whose functions are
+    bounded.
+    """
     token = _complex.set(True)
     try:
         yield
@@ -67,7 +69,9 @@ def special(dtype: torch.dtype) -> list[float]:
 
 
 def flushed(numbers: torch.Tensor) -> torch.Tensor:
-    """A copy with zeros of the same sign for subnormals; those of float16 are none in float32, where it is computed."""
+    """A copy with zeros of the same sign for subnormals; those of float16 are none in float32,
+    where it is computed.
+    """
     if numbers.dtype == torch.float16 or not numbers.is_floating_point():
         return numbers.clone()
     return torch.where(numbers.abs() < torch.finfo(numbers.dtype).tiny, numbers * 0, numbers)
@@ -134,7 +138,8 @@ PALETTES: dict[str, tuple[int, Callable[..., torch.Tensor]]] = {
 }
 # Numbers whose sums and products do not overflow, and so do not depend on their order.
 BOUNDED = ("normal", "normal", "unit", "whole", "odd")
-# Of complex numbers, where what is infinite and NaN is each implementation's own: C99's annex G leaves much open.
+# Of complex numbers, where what is infinite and NaN is each implementation's own: C99's annex G
+# leaves much open.
 COMPLEX_BOUNDED = ("normal", "normal", "unit", "whole")
 
 

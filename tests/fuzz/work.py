@@ -55,11 +55,13 @@ def run(
     numbers: Sequence[int], device: str, jobs: int, timeout: float, until: float, operators: str = ""
 ) -> Iterator[Finding]:
     """
-    Run the cases of these numbers whose operator's name has a match of `operators`, in `jobs` processes.
+    Run the cases of these numbers whose operator's name has a match of `operators`, in `jobs`
+    processes.
 
-    No case is begun after the time `until` (of `time.monotonic`), and none takes longer than `timeout` seconds. An
-    operator's cases are mostly those of one process, which then compiles its kernels once: in a part of the numbers,
-    whoever has nothing to do takes the next operator with all of its cases.
+    No case is begun after the time `until` (of `time.monotonic`), and none takes longer than
+    `timeout` seconds. An operator's cases are mostly those of one process, which then compiles its
+    kernels once: in a part of the numbers, whoever has nothing to do takes the next operator with
+    all of its cases.
     """
     os.environ["PYTHONHASHSEED"] = "0"  # Some samples follow the order of a set of strings.
     parts = (numbers[first : first + PART] for first in range(0, len(numbers), PART))

@@ -114,7 +114,9 @@ def test_export() -> None:
 
 
 def default_backend(function: Any, **options: Any) -> Any:
-    """Compile with the backend that torch.compile takes by itself, which says that it does not compile."""
+    """Compile with the backend that torch.compile takes by itself, which says that it does not
+    compile.
+    """
     compiled = torch.compile(function, **options)
 
     def call(*inputs: torch.Tensor) -> Any:

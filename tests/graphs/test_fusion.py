@@ -1,4 +1,6 @@
-"""Joining pointwise launches changes no bit: the same programs with fusion off, and with every chain joined."""
+"""Joining pointwise launches changes no bit: the same programs with fusion off, and with every
+chain joined.
+"""
 
 from __future__ import annotations
 

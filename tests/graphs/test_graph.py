@@ -1,4 +1,6 @@
-"""Graphs: a replay is what the captured work would have been, and what cannot be captured says so."""
+"""Graphs: a replay is what the captured work would have been, and what cannot be captured says
+so.
+"""
 
 from __future__ import annotations
 
@@ -194,7 +196,8 @@ def test_what_cannot_be_captured(device: torch.device, work: Callable[[torch.Ten
     with pytest.raises(RuntimeError, match="no graph was captured"):
         graph.replay()
     assert x.tolist() == [1.0] * 4, "nothing of it ran"
-    # An error that was swallowed is raised at the end: the graph would not be what the program thinks.
+    # An error that was swallowed is raised at the end: the graph would not be what the program
+    # thinks.
     with pytest.raises(RuntimeError, match=why), torch.dml.graph(graph):
         with pytest.raises(RuntimeError, match=why):
             work(x)

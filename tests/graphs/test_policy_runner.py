@@ -1,4 +1,6 @@
-"""torch_dml.PolicyRunner: the results of the model itself, whatever the observations are and however they come."""
+"""torch_dml.PolicyRunner: the results of the model itself, whatever the observations are and
+however they come.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Call PyTorch's operators that have no kernel of the engine's with tensors of the device, and list what is wrong.
+"""Call PyTorch's operators that have no kernel of the engine's with tensors of the device, and list
+what is wrong.
 
-Arguments are drawn from the schemas until the CPU computes with some. The device is then called with the same, also
-with some of the tensors left on the CPU, and with gradients. Ends with 1 if a process ended, or if results were of
-values that had not arrived. Other differences from the CPU are counted, and kept with --findings: which of them are
-right, tests/fuzz and tests/opinfo say.
+Arguments are drawn from the schemas until the CPU computes with some. The device is then called
+with the same, also with some of the tensors left on the CPU, and with gradients. Ends with 1 if a
+process ended, or if results were of values that had not arrived. Other differences from the CPU are
+counted, and kept with --findings: which of them are right, tests/fuzz and tests/opinfo say.
 """
 
 from __future__ import annotations
@@ -77,7 +78,9 @@ def _tasks(options: argparse.Namespace) -> list[Task]:
 
 
 def _on_cpu(tasks: list[Task], options: argparse.Namespace) -> Iterator[Result]:
-    """The tasks with calls for the device; where the CPU ends its process, those that were found before are lost."""
+    """The tasks with calls for the device; where the CPU ends its process, those that were found
+    before are lost.
+    """
     work = OnCpu(options.tries, options.calls)
     ended: Counter[Task] = Counter()
     while tasks:

@@ -20,7 +20,9 @@ class Outcome:
 
 
 def judged(want: Outcome, got: Outcome, values: bool) -> tuple[str, str] | None:
-    """What is wrong with an outcome: its kind, and what it is about. `values` says whether results are compared."""
+    """What is wrong with an outcome: its kind, and what it is about. `values` says whether results
+    are compared.
+    """
     if want.error and not got.error:
         return "accepts", f"no {want.error}: {want.message[:120]}"
     if want.error != got.error:
@@ -55,7 +57,9 @@ def brief(results: tuple[Any, ...]) -> str:
 
 
 def near(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether tensors of one dtype are equal but for rounding; how near they must be is the other suites' to test."""
+    """Whether tensors of one dtype are equal but for rounding; how near they must be is the other
+    suites' to test.
+    """
     if one.dtype.is_complex:
         return near(torch.view_as_real(one), torch.view_as_real(other))
     if not one.dtype.is_floating_point:

@@ -22,8 +22,8 @@ from .registry import Operator, operators
 CPU = torch.device("cpu")
 # How many calls that raise are kept: of the first ones, and of later ones, one of so many.
 REFUSED, SPREAD = 3, 40
-# The ways in which the device is called: with the CPU's arguments, with values that arrive late, with some tensors that
-# stay on the CPU, and with gradients.
+# The ways in which the device is called: with the CPU's arguments, with values that arrive late,
+# with some tensors that stay on the CPU, and with gradients.
 PLAIN, LATE, MIXED, GRADIENT = "plain", "late", "mixed", "gradient"
 # Findings that are reads of memory on the host, or may be.
 FATAL = ("signal", "timeout", LATE)

@@ -18,7 +18,9 @@ from torch_dml.integrations import patching
 
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """A library of version 1.5 that chooses between CUDA and the CPU, and nothing else; its integration is empty."""
+    """A library of version 1.5 that chooses between CUDA and the CPU, and nothing else; its
+    integration is empty.
+    """
     module = types.ModuleType("some_library")
     code = """
 import torch

@@ -1,4 +1,6 @@
-"""torch_dml.integrations beside the real libraries: the device is found without a word of ours, and then works."""
+"""torch_dml.integrations beside the real libraries: the device is found without a word of ours, and
+then works.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ MODES = {
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
-    """Return what the libraries find in a process in which `import torch` loads the device, as once it is installed."""
+    """Return what the libraries find in a process in which `import torch` loads the device, as once
+    it is installed.
+    """
     folder = tmp_path_factory.mktemp("installed")
     information = folder / "torch_dml_autoload_of_tests-0.dist-info"
     information.mkdir()
@@ -475,7 +479,8 @@ def test_safetensors_are_loaded_onto_the_device(tmp_path: Path) -> None:
 def ultralytics(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     monkeypatch.setenv("YOLO_CONFIG_DIR", str(tmp_path))
     monkeypatch.setenv("YOLO_OFFLINE", "1")
-    # It sets cuDNN's flags, which torch.testing, once another test imported its internals, forbids in this process.
+    # It sets cuDNN's flags, which torch.testing, once another test imported its internals, forbids
+    # in this process.
     monkeypatch.setitem(torch.backends.flags_frozen.__globals__, "__allow_nonbracketed_mutation_flag", True)
     return pytest.importorskip("ultralytics")
 

@@ -1,4 +1,6 @@
-"""Programs of other libraries, as their users write them, on the device beside the CPU: those that are installed."""
+"""Programs of other libraries, as their users write them, on the device beside the CPU: those that
+are installed.
+"""
 
 from __future__ import annotations
 

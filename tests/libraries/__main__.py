@@ -1,7 +1,7 @@
 """Run programs of the libraries that people use on the device and on the CPU, and compare them.
 
-Ends with 1 if a case does not work, or falls back to the CPU, and known.toml does not say why, or if what that says is
-no longer so.
+Ends with 1 if a case does not work, or falls back to the CPU, and known.toml does not say why, or
+if what that says is no longer so.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def _options() -> argparse.Namespace:
 
 
 def _judge(case: Case, modes: tuple[str, ...], timeout: float, known: list[Known]) -> list[Verdict]:
-    """Run a case on the CPU, which the other modes are compared with, and in those that are asked for."""
+    """Run a case on the CPU, which the other modes are compared with, and in those that are asked
+    for.
+    """
     reference = run(case, "cpu", timeout)
     found = []
     for mode in modes:

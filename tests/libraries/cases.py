@@ -1,9 +1,10 @@
 """The cases: each program of the folder `programs`, once for each list of arguments that it names.
 
-A program is a script as users write them, with nothing of torch-dml in it. The first line of its docstring says what
-it does. A line after it may be `modes: cpu, cuda`, where it makes no sense in the others; a line `arguments: --fp16`,
-which may be empty, is one for each case. It ends by printing a line of JSON: the device that it used, the numbers that
-it came to, and the tolerance, relative and absolute, that they have:
+A program is a script as users write them, with nothing of torch-dml in it. The first line of its
+docstring says what it does. A line after it may be `modes: cpu, cuda`, where it makes no sense in
+the others; a line `arguments: --fp16`, which may be empty, is one for each case. It ends by
+printing a line of JSON: the device that it used, the numbers that it came to, and the tolerance,
+relative and absolute, that they have:
 
     {"device": "cuda:0", "numbers": [0.69, 0.42], "tolerance": 1e-4}
 """
@@ -18,7 +19,8 @@ from pathlib import Path
 PROGRAMS = Path(__file__).with_name("programs")
 MODES = ("cpu", "cuda", "dml")
 
-# By the beginning of a program's name: the package that it is on the index, or for torch, what it runs.
+# By the beginning of a program's name: the package that it is on the index, or for torch, what it
+# runs.
 LIBRARIES = {
     "accelerate": "accelerate",
     "diffusers": "diffusers",
@@ -57,7 +59,9 @@ class Case:
         return next(name for name in LIBRARIES if self.program.stem.startswith(f"{name}_"))
 
     def missing(self) -> list[str]:
-        """Return the packages that the program and its library import and that are not installed."""
+        """Return the packages that the program and its library import and that are not
+        installed.
+        """
         tree = ast.parse(self.program.read_text(encoding="utf-8"))
         imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
         imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
@@ -66,7 +70,9 @@ class Case:
 
 
 def read(folder: Path = PROGRAMS) -> list[Case]:
-    """Return the cases of the programs of a folder, by name; raise ValueError for one not written as above."""
+    """Return the cases of the programs of a folder, by name; raise ValueError for one not written
+    as above.
+    """
     return [case for path in sorted(folder.glob("*.py")) for case in _cases(path)]
 
 

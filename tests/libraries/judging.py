@@ -1,4 +1,6 @@
-"""Whether a case does in a mode what it does on the CPU, and what is known of those that do not: known.toml."""
+"""Whether a case does in a mode what it does on the CPU, and what is known of those that do not:
+known.toml.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ KNOWN = Path(__file__).with_name("known.toml")
 
 @dataclass(frozen=True)
 class Known:
-    """Why cases whose name has a match of `cases` do not work in these modes, or which operators fall back in them."""
+    """Why cases whose name has a match of `cases` do not work in these modes, or which operators
+    fall back in them.
+    """
 
     why: str
     cases: str
@@ -98,7 +102,9 @@ def _fault(mode: str, reference: Outcome, found: Outcome) -> str:
 
 
 def outdated(verdicts: Iterable[Verdict], known: Iterable[Known]) -> list[str]:
-    """Return what is said of cases and applies to none of them any more; all of them must have run."""
+    """Return what is said of cases and applies to none of them any more; all of them must have
+    run.
+    """
     verdicts = list(verdicts)
     found = []
     for one in known:

@@ -1,7 +1,9 @@
 """Runs a case in one of the modes, in a process of its own, and reads what it says.
 
-`cpu`: PyTorch loads no other backend. `cuda`: through `python -m torch_dml run`, where the device is in CUDA's place.
-`dml`: with a plain `python`, where `import torch` finds the device. CUDA's own devices are hidden in all three.
+`cpu`: PyTorch loads no other backend. `cuda`: through `python -m torch_dml run`, where the device
+is in CUDA's place.
+`dml`: with a plain `python`, where `import torch` finds the device. CUDA's own devices are hidden
+in all three.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "YOLO_OFFLINE
 
 @dataclass
 class Outcome:
-    """What a program came to: `error` is empty where it ended well, else the end of what it wrote to stderr."""
+    """What a program came to: `error` is empty where it ended well, else the end of what it wrote
+    to stderr.
+    """
 
     device: str = ""
     numbers: list[float] = field(default_factory=list)

@@ -48,7 +48,9 @@ def test_eigh(uplo, dtype):
 
 
 def special(n):
-    """Matrices in float64 whose eigenvalues are multiple, close, or of very different sizes, and tridiagonal ones."""
+    """Matrices in float64 whose eigenvalues are multiple, close, or of very different sizes, and
+    tridiagonal ones.
+    """
     x = general(n, n, dtype=torch.float64)
     q, places = torch.linalg.qr(x).Q, torch.arange(n, dtype=torch.float64)
     apart = 10.0 ** (-12 * places / n)
@@ -60,7 +62,8 @@ def special(n):
     yield torch.ones(n, n)
     yield torch.diag(places.flip(0))
     yield x[:, :3] @ x[:, :3].mT
-    # Wilkinson's, whose eigenvalues come in close pairs, many of it glued together, and second differences.
+    # Wilkinson's, whose eigenvalues come in close pairs, many of it glued together, and second
+    # differences.
     yield tridiagonal((places - n // 2).abs(), torch.ones(n - 1))
     yield tridiagonal((places % 21 - 10).abs(), glue)
     yield tridiagonal(torch.full((n,), 2.0), -torch.ones(n - 1))
@@ -74,7 +77,8 @@ def special(n):
 @pytest.mark.parametrize("n", [12, 32, 33, 70])
 @REALS
 def test_eigh_of_special_matrices(dtype, n):
-    # Sums of equal numbers round alike, to the same side: an error in proportion to how many they are.
+    # Sums of equal numbers round alike, to the same side: an error in proportion to how many they
+    # are.
     for a in special(n):
         check_eigh(a.to(dtype), roundings=max(4, n / 4))
 

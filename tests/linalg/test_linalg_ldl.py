@@ -13,7 +13,9 @@ EMPTY = [(0, 0), (2, 0, 0), (0, 3, 3)]
 
 
 def symmetric(*sizes, dtype):
-    """Matrices with eigenvalues of both signs, and small numbers on the diagonal, for pivots of two columns."""
+    """Matrices with eigenvalues of both signs, and small numbers on the diagonal, for pivots of two
+    columns.
+    """
     x = general(*sizes, dtype=dtype)
     return x + x.mT - 1.5 * torch.diag_embed((x + x.mT).diagonal(dim1=-2, dim2=-1))
 

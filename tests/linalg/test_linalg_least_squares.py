@@ -74,7 +74,9 @@ def test_vectors_and_broadcasting(driver):
 
 @pytest.mark.parametrize("driver", DRIVERS[1:])
 def test_matrices_of_lower_rank(driver):
-    """Against the CPU's gelsd: its gelsy starts from pivots that nobody set, and finds other ranks now and then."""
+    """Against the CPU's gelsd: its gelsy starts from pivots that nobody set, and finds other ranks
+    now and then.
+    """
     a = general(8, 3, dtype=torch.float64) @ general(3, 6, dtype=torch.float64)
     b = general(8, 2, dtype=torch.float64)
     graded = torch.diag(torch.tensor([1.0, 0.1, 1e-3], dtype=torch.float64))
@@ -90,7 +92,9 @@ def test_matrices_of_lower_rank(driver):
 
 
 def test_default_driver():
-    """As on CUDA no rank is found; matrices that have not full rank get the smallest solution all the same."""
+    """As on CUDA no rank is found; matrices that have not full rank get the smallest solution all
+    the same.
+    """
     a, b = general(6, 3, dtype=torch.float64), general(6, 2, dtype=torch.float64)
     dml, cpu = torch.linalg.lstsq(a.to("dml"), b.to("dml")), torch.linalg.lstsq(a, b, driver="gels")
     assert_same(tuple(dml), tuple(cpu))

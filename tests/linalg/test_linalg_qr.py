@@ -50,7 +50,9 @@ def test_edges_of_panels(dtype):
 
 @REALS
 def test_columns_of_all_sizes(dtype):
-    """Columns of small, ordinary and large numbers, of zeros, and some that are a triangle already."""
+    """Columns of small, ordinary and large numbers, of zeros, and some that are a triangle
+    already.
+    """
     tiny, huge = torch.finfo(dtype).tiny, torch.finfo(dtype).max / 64
     a = general(70, 40, dtype=dtype)
     a[:, ::5] *= tiny**0.5 / 16
@@ -92,7 +94,9 @@ def test_reflections(dtype):
 
 
 def check_products(function, *tensors):
-    """Compares with the product in float64 what the device and the CPU make of it, where that is more exact."""
+    """Compares with the product in float64 what the device and the CPU make of it, where that is
+    more exact.
+    """
     exact = function(*(t.double() for t in tensors))
     dml, cpu = (function(*(t.to(d) for t in tensors)).cpu().double() for d in ("dml", "cpu"))
     if tensors[0].dtype == torch.float64:

@@ -51,7 +51,9 @@ def test_edges_of_blocks(upper, left, unit):
 
 @REALS
 def test_diagonals_without_reciprocals(dtype):
-    """Numbers whose reciprocals are no ordinary numbers, zeros, infinities and NaN on the diagonal."""
+    """Numbers whose reciprocals are no ordinary numbers, zeros, infinities and NaN on the
+    diagonal.
+    """
     tiny, huge = torch.finfo(dtype).tiny, torch.finfo(dtype).max
     for k in (2, 20):
         for value in (tiny / 8, huge, -tiny):

@@ -1,4 +1,6 @@
-"""Tensors whose elements need 64-bit offsets: their count, or their bytes, pass what 32 bits address."""
+"""Tensors whose elements need 64-bit offsets: their count, or their bytes, pass what 32 bits
+address.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ MANY = 1 << 29
 
 
 def allocate(make: Callable[[], torch.Tensor]) -> torch.Tensor:
-    """A large tensor; skips the test where the adapter has no room for one (software adapters stop at 2 GiB)."""
+    """A large tensor; skips the test where the adapter has no room for one (software adapters stop
+    at 2 GiB).
+    """
     torch.dml.empty_cache()
     try:
         return make()

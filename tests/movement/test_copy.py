@@ -187,7 +187,8 @@ def test_reading_a_few_bytes_waits_once() -> None:
     for name, read in reads.items():
         cost = costs(read)
         assert cost["waits"] == 1, (name, cost)
-        # The read, and on a host that is too busy to enqueue the next command in time, each command before it.
+        # The read, and on a host that is too busy to enqueue the next command in time, each command
+        # before it.
         assert cost["submits"] <= cost["commands"] + 1, (name, cost)
     assert costs(reads["item"])["barriers"] == 0
     assert costs(reads["item of a sum"])["barriers"] == 1
@@ -203,7 +204,8 @@ def test_small_uploads_have_no_submit_of_their_own() -> None:
     for name, upload in uploads.items():
         cost = costs(upload, 40)
         assert cost["commands"] == 1 and cost["waits"] == 0, (name, cost)
-        # With what else is pending; on a host that is too busy to enqueue more in time there is nothing else.
+        # With what else is pending; on a host that is too busy to enqueue more in time there is
+        # nothing else.
         assert cost["submits"] <= 1, (name, cost)
 
 

@@ -112,7 +112,8 @@ def test_fill() -> None:
         for device in ("cpu", "dml"):
             with pytest.raises(RuntimeError, match="without overflow"):
                 torch.zeros(2, dtype=dtype, device=device).fill_(value)
-    # As on the CPU, a single half takes what becomes infinite: a Python number that meets a tensor is one.
+    # As on the CPU, a single half takes what becomes infinite: a Python number that meets a tensor
+    # is one.
     for dtype in (torch.float16, torch.bfloat16):
         for shape in ((), (1,)):
             assert torch.full(shape, -1e39, dtype=dtype, device="dml").item() == -float("inf")
@@ -172,5 +173,6 @@ def test_kaiser_window(dtype: torch.dtype) -> None:
                 want = torch.kaiser_window(length, periodic, beta, dtype=torch.float64)
                 got = torch.kaiser_window(length, periodic, beta, dtype=dtype, device="dml")
                 assert got.dtype == dtype
-                # The function grows like an exponential: a rounding of its argument counts beta times.
+                # The function grows like an exponential: a rounding of its argument counts beta
+                # times.
                 torch.testing.assert_close(got.cpu().double(), want, rtol=0, atol=(2 + beta) * torch.finfo(dtype).eps)

@@ -34,7 +34,9 @@ def test_bags(mode, dtype):
 
 @pytest.mark.parametrize("mode", ["sum", "mean"])
 def test_gradients_by_frequency(mode):
-    """Against the embedding's: the CPU's bags divide by the frequencies of other indices than their own."""
+    """Against the embedding's: the CPU's bags divide by the frequencies of other indices than their
+    own.
+    """
     theirs = leaf(10, 3)
     ours = theirs.detach().to("dml").requires_grad_()
     i, g = INDICES.view(3, 3), torch.randn(3, 3)
@@ -128,7 +130,9 @@ def test_embedding_renorm(p, dtype):
 
 
 def test_renorm_of_expanded_rows():
-    """Elements that are one place are not scaled: refused where a row's norm is above the limit, and only there."""
+    """Elements that are one place are not scaled: refused where a row's norm is above the limit,
+    and only there.
+    """
     rows = lambda w: w.as_strided((5, 3), (1, 0))  # noqa: E731
     assert_same_error(
         lambda w, i: aten.embedding_renorm_(rows(w), i, 1.0, 2.0), torch.arange(5.0), torch.tensor([0, 2])

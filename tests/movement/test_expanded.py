@@ -1,4 +1,6 @@
-"""Writing to expanded tensors, whose elements share places in memory: what the CPU lets be written, and what not."""
+"""Writing to expanded tensors, whose elements share places in memory: what the CPU lets be written,
+and what not.
+"""
 
 from __future__ import annotations
 

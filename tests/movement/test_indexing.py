@@ -187,7 +187,9 @@ def test_accumulation(dtype: torch.dtype):
 
 @pytest.mark.parametrize("count,places", [(3_000, 1), (5_000, 17), (20_000, 300_000)])
 def test_accumulation_of_many(count: int, places: int):
-    """Many contributions are sorted. Their order is that of the index, so even the rounding is the CPU's."""
+    """Many contributions are sorted. Their order is that of the index, so even the rounding is the
+    CPU's.
+    """
     i, v = indices(places, count), torch.randn(count)
     ours = torch.zeros(places, device="dml").index_put((i.to("dml"),), v.to("dml"), accumulate=True)
     again = torch.zeros(places, device="dml").index_put((i.to("dml"),), v.to("dml"), accumulate=True)
@@ -519,7 +521,8 @@ def test_a_size_of_repeats_that_is_wrong():
 
 
 def test_repeats_of_other_dtypes():
-    # torch from 2.15 on takes the other integers too; the device refuses them, as the torches before.
+    # torch from 2.15 on takes the other integers too; the device refuses them, as the torches
+    # before.
     others = (torch.int16,) if TORCH < (2, 15) else ()
     for dtype in (torch.int32, torch.float32, torch.bool, *others):
         assert_same_outcome(torch.repeat_interleave, torch.tensor([1, 0, 1]).to(dtype))

@@ -1,4 +1,6 @@
-"""Operators of every family on tensors that lie in memory in every way: transposed, sliced, expanded, ..."""
+"""Operators of every family on tensors that lie in memory in every way: transposed, sliced,
+expanded, ...
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tensors that are given for results: dtypes that the CPU casts to or refuses, and memory shared with inputs."""
+"""Tensors that are given for results: dtypes that the CPU casts to or refuses, and memory shared
+with inputs.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,8 @@ def quiet(function: Operator) -> Operator:
     return run
 
 
-# Of these the CPU says either that it does not take integers, or that the result is of another dtype.
+# Of these the CPU says either that it does not take integers, or that the result is of another
+# dtype.
 ONLY_FLOATS = {"lerp of tensors", "round to decimals"} | set(
     words(
         "elu frac gelu glu hardshrink hardsigmoid hardswish hardtanh_backward leaky_relu lerp log_sigmoid mish silu "
@@ -113,7 +116,8 @@ def test_shared_memory_of_floats(name: str) -> None:
     assert_same_outcome(function, torch.arange(6.0).view(3, 2))
 
 
-# Operators of [3, 4] and a tensor for the result, which they judge as it is given: some before it is resized.
+# Operators of [3, 4] and a tensor for the result, which they judge as it is given: some before it
+# is resized.
 JUDGED: dict[str, Operator] = {
     "abs": lambda x, out: aten.abs.out(x, out=out),
     "add": lambda x, out: aten.add.out(x, x, out=out),
@@ -180,7 +184,9 @@ ORDER: dict[str, Operator] = {
 
 @pytest.mark.parametrize("name", ORDER)
 def test_which_of_two_errors(name: str) -> None:
-    """The dtype and the memory of the result are judged before the arguments, or after them, as on the CPU."""
+    """The dtype and the memory of the result are judged before the arguments, or after them, as on
+    the CPU.
+    """
     x = torch.ones(2, 3)
     for out in (torch.empty(0, dtype=torch.int16), torch.empty(0), torch.empty(0, dtype=torch.int32)):
         assert_same_outcome(quiet(ORDER[name]), x, out)

@@ -1,4 +1,6 @@
-"""Strides of results are the CPU's where they are not those of the input; other operators: test_operator_dtypes."""
+"""Strides of results are the CPU's where they are not those of the input; other operators:
+test_operator_dtypes.
+"""
 
 from __future__ import annotations
 

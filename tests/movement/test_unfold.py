@@ -1,5 +1,5 @@
-"""Windows of tensors against the CPU: nn.Unfold and nn.Fold, Tensor.unfold, pixel and channel shuffles, and composites
-of movement."""
+"""Windows of tensors against the CPU: nn.Unfold and nn.Fold, Tensor.unfold, pixel and channel
+shuffles, and composites of movement."""
 
 from __future__ import annotations
 

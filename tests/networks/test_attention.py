@@ -28,7 +28,9 @@ def attend(device: str, dtype: torch.dtype, tensors: list[torch.Tensor], run: An
 
 
 def check(tensors: list[torch.Tensor], dtype: torch.dtype = torch.float32, mask: Any = None, **options: Any) -> None:
-    """Result and gradients of queries, keys, values and a gradient that comes in, rounded to `dtype` first."""
+    """Result and gradients of queries, keys, values and a gradient that comes in, rounded to
+    `dtype` first.
+    """
     tensors = [t.to(dtype) for t in tensors]
 
     def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -199,7 +201,9 @@ def test_dropout(causal: bool) -> None:
 
 @pytest.mark.parametrize("keys", [30, 7, 4])
 def test_mask_of_dropout(keys: int) -> None:
-    """Attention that was given the seed and the offset back keeps a weight whose number is above what is dropped."""
+    """Attention that was given the seed and the offset back keeps a weight whose number is above
+    what is dropped.
+    """
     eye = torch.eye(keys, device="dml").expand(2, 3, keys, keys)
     q, k = torch.randn(2, 3, 9, 16, device="dml"), torch.randn(2, 3, keys, 16, device="dml")
     for share in (0.1, 0.5):
@@ -242,7 +246,8 @@ def check_twice(
     """
     Gradients that can be derived again, and the gradients of these.
 
-    The first are those of queries, keys and values, as far as `wanted`; the second also those of what comes in.
+    The first are those of queries, keys and values, as far as `wanted`; the second also those of
+    what comes in.
     """
     tensors = [t.to(dtype) for t in tensors]
 
@@ -341,7 +346,9 @@ def test_errors(wrong: Any) -> None:
 
 
 def on_both(module: nn.Module, run: Any, rtol: float = 1e-5, atol: float = 1e-5) -> None:
-    """`run(module, device)` on both devices: results, and gradients of the parameters in training."""
+    """`run(module, device)` on both devices: results, and gradients of the parameters in
+    training.
+    """
     found = []
     for device in ("cpu", "dml"):
         twin = copy.deepcopy(module).to(device)

@@ -1,7 +1,9 @@
-"""Attention on matrix units against float64: the adapter's where it has them, and emulated ones everywhere.
+"""Attention on matrix units against float64: the adapter's where it has them, and emulated ones
+everywhere.
 
-What the kernels of real tiles compute is tested by the interpreter (crates/ops/src/attention/units/interpreted.rs);
-here are few kernels, since software adapters compile them slowly.
+What the kernels of real tiles compute is tested by the interpreter
+(crates/ops/src/attention/units/interpreted.rs); here are few kernels, since software adapters
+compile them slowly.
 """
 
 from __future__ import annotations
@@ -71,7 +73,8 @@ compare("more queries than keys", make(1, 2, 41, 21, 13, 21), torch.bfloat16, is
 print(json.dumps(worst))
 """
 
-# Dropout draws what the plain kernels draw, forward and backward, so that either may follow the other.
+# Dropout draws what the plain kernels draw, forward and backward, so that either may follow the
+# other.
 DROPOUT = """
 import sys
 import torch

@@ -1,4 +1,6 @@
-"""Cross-entropy with the indices of classes, fused: losses, gradients, and what stays PyTorch's composition."""
+"""Cross-entropy with the indices of classes, fused: losses, gradients, and what stays PyTorch's
+composition.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,9 @@ def test_all_are_ignored() -> None:
 
 
 def test_large_logits_keep_small_losses() -> None:
-    """A row's largest logit and the logarithm are kept apart: their sum would have the digits of the logit."""
+    """A row's largest logit and the logarithm are kept apart: their sum would have the digits of
+    the logit.
+    """
     x = torch.randn(16, 50) + 30_000.0
     t = x.argmax(1)
     x[torch.arange(16), t] += 3.0
@@ -228,7 +232,9 @@ def test_the_same_bits_as_log_softmax() -> None:
 
 @dtypes(torch.float16, torch.float32, torch.float64)
 def test_rows_of_every_short_length(dtype: torch.dtype) -> None:
-    """Of several rows: what is written for one leaves the others, and the memory behind the last one, alone."""
+    """Of several rows: what is written for one leaves the others, and the memory behind the last
+    one, alone.
+    """
     for classes in range(1, 40):
         logits, target = torch.randn(5, classes).to(dtype), torch.randint(0, classes, (5,))
         want, got = (logits.to(device, copy=True).requires_grad_() for device in ("cpu", "dml"))

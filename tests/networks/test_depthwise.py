@@ -1,4 +1,6 @@
-"""Convolutions of every channel by its own filter, and their gradients, against float64 on the CPU."""
+"""Convolutions of every channel by its own filter, and their gradients, against float64 on the
+CPU.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,8 @@ def close(actual, expected, dtype, terms=1):
     assert actual.device.type == "dml" and actual.dtype == dtype and actual.shape == expected.shape
     if expected.numel() == 0:
         return
-    # One rounding to 16 bits, and those of a sum, which is as large as the root of the number of its terms.
+    # One rounding to 16 bits, and those of a sum, which is as large as the root of the number of
+    # its terms.
     last = {torch.float16: 2**-11, torch.bfloat16: 2**-8}.get(dtype, 0.0)
     sums = 2**-50 if dtype == torch.float64 else 2**-21
     scale = max(1.0, expected.detach().abs().max().item(), terms**0.5)
@@ -192,7 +195,9 @@ def test_the_same_bits_every_time():
 
 @dtypes(torch.float32, torch.float16)
 def test_the_same_bits_wherever_channels_begin(dtype):
-    """Neighbouring channels are loaded together where they are aligned; sums are the same elsewhere."""
+    """Neighbouring channels are loaded together where they are aligned; sums are the same
+    elsewhere.
+    """
     sizes, strides = (2, 8, 11, 9), (8 * 99, 1, 8 * 9, 8)
     x, g = (torch.randn(2 * 8 * 99 + 1, device="dml", dtype=dtype)[1:].as_strided(sizes, strides) for _ in range(2))
     w = torch.randn(8, 1, 3, 3, device="dml", dtype=dtype)

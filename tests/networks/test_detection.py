@@ -1,4 +1,6 @@
-"""torchvision.ops against the CPU: suppression of boxes, pooling of regions, deformable convolution, and a detector."""
+"""torchvision.ops against the CPU: suppression of boxes, pooling of regions, deformable
+convolution, and a detector.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def test_nms_of_equal_scores_and_boxes():
 
 
 def test_nms_of_odd_boxes():
-    """Empty ones, ones inside out, infinite ones, NaN; and thresholds that every pair meets, or none does."""
+    """Empty ones, ones inside out, infinite ones, NaN; and thresholds that every pair meets, or
+    none does.
+    """
     dets = boxes(200)
     dets[::7] = 5.0
     dets[1::7] = dets[1::7][:, [2, 3, 0, 1]]
@@ -371,7 +375,9 @@ def test_deform_conv2d_refuses():
 
 
 def detector():
-    """A Faster R-CNN of a few channels. Whatever it samples it takes all of, so that devices agree."""
+    """A Faster R-CNN of a few channels. Whatever it samples it takes all of, so that devices
+    agree.
+    """
     from torchvision.models.detection import FasterRCNN
     from torchvision.models.detection.rpn import AnchorGenerator
 

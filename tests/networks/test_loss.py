@@ -16,7 +16,8 @@ from tests.support.dtypes import FLOATS, dtypes
 from tests.support.environment import TORCH
 
 REDUCTIONS = ["none", "mean", "sum"]
-# Before torch 2.12 the CPU's gradient of mse_loss took no operands or results of several dtypes; the device takes them.
+# Before torch 2.12 the CPU's gradient of mse_loss took no operands or results of several dtypes;
+# the device takes them.
 MSE_REFUSES = TORCH < (2, 12)
 
 
@@ -182,7 +183,9 @@ def test_a_mean_s_gradient_counts_the_input(name):
 
 @pytest.mark.parametrize("name", ["mse_loss", "smooth_l1_loss", "huber_loss"])
 def test_out_of_losses_of_differences(name):
-    """Its dtype must hold what the inputs meet in, its strides begin with the input's; inputs keep their shape."""
+    """Its dtype must hold what the inputs meet in, its strides begin with the input's; inputs keep
+    their shape.
+    """
     knee = [] if name == "mse_loss" else [0.5]
     aten = getattr(torch.ops.aten, name)
     backward = getattr(torch.ops.aten, name + "_backward")

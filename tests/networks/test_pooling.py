@@ -268,7 +268,8 @@ def test_fractional(dtype):
     for rank, sizes in ((2, (17, 13)), (3, (9, 8, 11))):
         pool = F.fractional_max_pool2d if rank == 2 else F.fractional_max_pool3d
         for kernel, output in ((2, 3), (3, 5), (1, 5), (2, 1)):
-            # Where the windows lie depends on how their places are rounded: in 16 bits they are exact.
+            # Where the windows lie depends on how their places are rounded: in 16 bits they are
+            # exact.
             samples = torch.rand(2, 3, rank, dtype=dtype)
             samples = (samples * 4).floor() / 4 if dtype in HALVES else samples
             run = lambda x, s, k=kernel, o=output, pool=pool: pool(x, k, o, _random_samples=s, return_indices=True)  # noqa: E731
@@ -416,7 +417,9 @@ def test_errors_of_other_pools(function):
 
 
 def test_errors_of_empty_volumes():
-    """Before torch 2.15 the CPU's words name a length for the dimension; both are 0 where an image has no channels."""
+    """Before torch 2.15 the CPU's words name a length for the dimension; both are 0 where an image
+    has no channels.
+    """
     for function in (
         lambda x: B.max_pool3d_with_indices(x, [2]),
         lambda x: B.avg_pool3d(x, [2]),
@@ -437,6 +440,8 @@ def test_errors_of_empty_volumes():
     ],
 )
 def test_long_windows(function):
-    """Which run on the CPU where the device is Mesa's: before version 23 it ends loops of more than 65,535 turns."""
+    """Which run on the CPU where the device is Mesa's: before version 23 it ends loops of more than
+    65,535 turns.
+    """
     x = torch.arange(150_000.0)[None, None] / 1e4
     torch.testing.assert_close(function(x.to("dml")).cpu(), function(x), rtol=1e-4, atol=0)

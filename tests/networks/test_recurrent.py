@@ -107,8 +107,8 @@ def test_gradient_of_one_state_alone(part: int) -> None:
 # ---- many steps at once
 
 
-# Small weights are read by workgroups that loop over steps; of large ones a step is a launch. Among them are a size
-# that no vector of memory divides, and sequences that fill no workgroup.
+# Small weights are read by workgroups that loop over steps; of large ones a step is a launch. Among
+# them are a size that no vector of memory divides, and sequences that fill no workgroup.
 WAYS = [(3, 1), (13, 9), (64, 5), (181, 3), (192, 2)]
 
 
@@ -116,7 +116,9 @@ WAYS = [(3, 1), (13, 9), (64, 5), (181, 3), (192, 2)]
 @pytest.mark.parametrize(("hidden", "batch"), WAYS)
 @pytest.mark.parametrize("packed", [False, True])
 def test_sizes_in_float64(kind: type[nn.RNNBase], hidden: int, batch: int, packed: bool) -> None:
-    """Gradients of everything, in both directions and from states that are given, beside the CPU's in float64."""
+    """Gradients of everything, in both directions and from states that are given, beside the CPU's
+    in float64.
+    """
     module = kind(6, hidden, bidirectional=True, batch_first=not packed)
     count = 2 if kind is nn.LSTM else 1
     states = [torch.randn(2, batch, hidden) for _ in range(count)]

@@ -91,7 +91,8 @@ def test_bytes():
     for mode in ("nearest", "nearest-exact"):
         assert_matches_cpu(lambda x, mode=mode: F.interpolate(x, (5, 11), mode=mode), x)
         assert_matches_cpu(lambda x, mode=mode: F.interpolate(x[:, :, 0], 11, mode=mode), x)
-    # The nearest integers: CPU's vector code rounds weights and intermediate rows too, which its other code does not.
+    # The nearest integers: CPU's vector code rounds weights and intermediate rows too, which its
+    # other code does not.
     for mode in ("bilinear", "bicubic"):
         for antialias in (False, True):
             for size in ((5, 11), (3, 3), (20, 30)):

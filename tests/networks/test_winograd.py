@@ -224,7 +224,9 @@ def test_parts() -> None:
 
 
 def test_every_number(tmp_path: Path) -> None:
-    """Infinities and NaN are where the direct products have them, and large numbers are no infinities."""
+    """Infinities and NaN are where the direct products have them, and large numbers are no
+    infinities.
+    """
     results = []
     for mode in ("0", "always"):
         file = tmp_path / mode

@@ -1,8 +1,9 @@
 """Run OpInfo's tasks, and write docs/reference/operators.md once all of them ran.
 
-Results are kept as JSON lines: a run that was stopped goes on where it was, unless torch, the adapter, the libraries
-or the options that change results are others. Ends with 1 if a result differs from the CPU's and the file of known
-differences does not explain it, or if it explains one that is no more.
+Results are kept as JSON lines: a run that was stopped goes on where it was, unless torch, the
+adapter, the libraries or the options that change results are others. Ends with 1 if a result
+differs from the CPU's and the file of known differences does not explain it, or if it explains one
+that is no more.
 """
 
 from __future__ import annotations

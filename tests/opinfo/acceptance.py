@@ -1,9 +1,11 @@
-"""What an operator accepts, and how its results lie in memory: on the device as on the CPU, with every dtype.
+"""What an operator accepts, and how its results lie in memory: on the device as on the CPU, with
+every dtype.
 
-A task calls its operator with a few small samples of its dtype, also of those that OpInfo does not name. What the CPU
-accepts is called again with tensors in other layouts, in place (also of expanded and of empty tensors), and with `out=`
-of the right dtype and others, of the right shape and empty. Both raise the same type of exception, or give the same
-values, dtypes, shapes and strides; strides may instead be those of the meta device, which torch.compile plans with.
+A task calls its operator with a few small samples of its dtype, also of those that OpInfo does not
+name. What the CPU accepts is called again with tensors in other layouts, in place (also of expanded
+and of empty tensors), and with `out=` of the right dtype and others, of the right shape and empty.
+Both raise the same type of exception, or give the same values, dtypes, shapes and strides; strides
+may instead be those of the meta device, which torch.compile plans with.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ class Case:
 
 
 def run_acceptance(task: Task, device: str) -> Result:
-    """Run every case of a task; the message has a line for each that differs and has no known reason."""
+    """Run every case of a task; the message has a line for each that differs and has no known
+    reason.
+    """
     op, dtype = operators()[task.operator], task.torch_dtype
     start = time.perf_counter()
     differing, count = [], 0
@@ -151,7 +155,9 @@ LAYOUTS = (_transposed, _channels_last, _sliced, _expanded, _rotated)
 
 
 def _cases(op: OpInfo, sample: SampleInput, dtype: torch.dtype) -> Iterator[Case]:
-    """The plain call first; the others only if the CPU accepts it: a call with two faults may name either."""
+    """The plain call first; the others only if the CPU accepts it: a call with two faults may name
+    either.
+    """
     given = _parts(sample)
     plain = Case("call", op, *given)
     yield plain
@@ -235,8 +241,9 @@ def _difference(op: OpInfo, case: Case, dtype: torch.dtype, device: torch.device
     if isinstance(want, Exception) or isinstance(got, Exception):
         if type(want) is type(got) or (isinstance(got, Exception) and lacks_doubles(got)):
             return None
-        # Halves that only GPUs have are taken as GPUs take them. A tensor that is written in several places at once is
-        # refused by every operator; the CPU lets some write it in whatever order.
+        # Halves that only GPUs have are taken as GPUs take them. A tensor that is written in
+        # several places at once is refused by every operator; the CPU lets some write it in
+        # whatever order.
         more = isinstance(want, Exception) and not isinstance(got, Exception)
         if (more and dtype in HALVES and dtype in op.dtypesIfCUDA) or (
             "expanded" in case.label and OVERLAP in str(got)

@@ -1,4 +1,6 @@
-"""The differences from the CPU that are known, with their reasons: docs/data/operator_differences.toml."""
+"""The differences from the CPU that are known, with their reasons:
+docs/data/operator_differences.toml.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def unexplained(results: Iterable[Result], known: list[Difference]) -> list[Resu
 
 
 def outdated(results: Iterable[Result], known: Iterable[Difference], tasks: Iterable[Task]) -> list[str]:
-    """The operators of explanations all of whose tasks (of `tasks`, which are all there are) ran and none differs."""
+    """The operators of explanations all of whose tasks (of `tasks`, which are all there are) ran
+    and none differs.
+    """
     differing = {result.task: result.differs for result in results}
     found = []
     for difference in known:

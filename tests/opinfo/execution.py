@@ -38,7 +38,9 @@ def tensors(value: Any) -> list[torch.Tensor]:
 
 
 def moved(value: Any, device: torch.device) -> Any:
-    """A copy of `value` in which every tensor is a leaf on `device`, and every device is `device`."""
+    """A copy of `value` in which every tensor is a leaf on `device`, and every device is
+    `device`.
+    """
     if isinstance(value, torch.Tensor):
         return value.detach().to(device, copy=True).requires_grad_(value.requires_grad)
     if isinstance(value, torch.device):
@@ -67,7 +69,9 @@ def widened(value: Any) -> Any:
 
 
 def execute(op: OpInfo, sample: SampleInput, device: torch.device, seed: int, backward: bool) -> Outcome:
-    """Run a copy of the sample on `device`; with `backward` also the gradients, the output's being random."""
+    """Run a copy of the sample on `device`; with `backward` also the gradients, the output's being
+    random.
+    """
     torch.manual_seed(seed)
     inputs = (sample.input, sample.args, sample.kwargs)
     # Factories that are given neither a tensor nor a device.

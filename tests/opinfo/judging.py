@@ -1,11 +1,12 @@
 """Whether what the device gave is what the CPU gave.
 
-Floats agree to the tolerance of their dtype, raised to the largest that OpInfo itself allows the operator; integers
-and bool agree exactly, floats made of them to FROM_INTEGERS. NaN equals NaN. Shape, dtype and device always count;
-strides never do.
+Floats agree to the tolerance of their dtype, raised to the largest that OpInfo itself allows the
+operator; integers and bool agree exactly, floats made of them to FROM_INTEGERS. NaN equals NaN.
+Shape, dtype and device always count; strides never do.
 
-Not compared by value: random results (those that another seed changes on the CPU) and those of OPEN operators.
-Indices are compared by the elements that they name, since the order of equal elements is open.
+Not compared by value: random results (those that another seed changes on the CPU) and those of OPEN
+operators. Indices are compared by the elements that they name, since the order of equal elements is
+open.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from torch.testing._internal.opinfo.core import DecorateInfo, OpInfo
 
 from .execution import tensors
 
-# Operators, by full name, whose values two devices may differ in: uninitialised memory, factorisations and indices
-# that are not unique, conversions and shifts that C++ leaves undefined.
+# Operators, by full name, whose values two devices may differ in: uninitialised memory,
+# factorisations and indices that are not unique, conversions and shifts that C++ leaves undefined.
 OPEN = {
     *("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"),
     "as_strided.partial_views",
@@ -30,7 +31,8 @@ OPEN = {
 }
 # Operators whose last output holds indices that name elements of the input.
 NAMES_ELEMENTS = {"argsort", "kthvalue", "sort", "topk"}
-# Operators of which only the first output counts: what they save for backward is each backend's own.
+# Operators of which only the first output counts: what they save for backward is each backend's
+# own.
 FIRST_OUTPUT_ONLY = {"_native_batch_norm_legit", "native_batch_norm"}
 
 
@@ -137,7 +139,9 @@ class Rules:
 
 
 def named(source: torch.Tensor, indices: torch.Tensor) -> list[torch.Tensor | None]:
-    """The elements that the indices name along each dimension of `source`; None where shape or range forbid it."""
+    """The elements that the indices name along each dimension of `source`; None where shape or
+    range forbid it.
+    """
     source, indices = source.detach().cpu(), indices.detach().cpu()
     if source.dim() == 0:
         return [source]
@@ -174,7 +178,9 @@ def _wide(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def half_tolerance(allowed: Tolerance, exact: Any, rounded: Any) -> Tolerance:
-    """The tolerance against the float32 result `exact`: twice the error of the CPU's own half-precision result."""
+    """The tolerance against the float32 result `exact`: twice the error of the CPU's own
+    half-precision result.
+    """
     errors = [
         2 * float((one - other.float()).abs().nan_to_num(0, 0, 0).max())
         for one, other in zip(tensors(exact), tensors(rounded), strict=False)

@@ -9,7 +9,9 @@ from .tasks import Task
 
 @dataclass(frozen=True)
 class Known:
-    """A difference and its reason: of operators by full name, of dtypes and labels of cases where they are named."""
+    """A difference and its reason: of operators by full name, of dtypes and labels of cases where
+    they are named.
+    """
 
     why: str
     operators: str

@@ -32,7 +32,9 @@ SCHEMAS = [
 
 
 def mark(result: Result) -> str:
-    """What a cell of the table says of a result; nothing where there was nothing to compare with."""
+    """What a cell of the table says of a result; nothing where there was nothing to compare
+    with.
+    """
     if result.verdict is Verdict.PASS:
         return NATIVE if result.native else FALLBACK
     return MARKS.get(result.verdict, "")
@@ -76,7 +78,9 @@ def render(results: Iterable[Result], known: list[Difference], subject: Subject)
 
 
 def read_marks(path: Path) -> dict[Task, str]:
-    """The cells of the page's table, the inverse of `render`. A page that is not there yet has none."""
+    """The cells of the page's table, the inverse of `render`. A page that is not there yet has
+    none.
+    """
     if not path.exists():
         return {}
     _, _, table = path.read_text().partition("## The table")
@@ -125,7 +129,9 @@ def _on_cpu(results: Iterable[Result]) -> list[str]:
 
 
 def _skipped(results: Iterable[Result]) -> list[str]:
-    """The first sentence of what the CPU, or OpInfo, said of the first sample: results keep a message's beginning."""
+    """The first sentence of what the CPU, or OpInfo, said of the first sample: results keep a
+    message's beginning.
+    """
     tasks = (result for result in results if not mark(result))
     said = ((SAMPLE.sub("", result.message), result.task) for result in tasks)
     return _grouped((text.partition(". ")[0].removesuffix(".") or "no samples", task) for text, task in said)

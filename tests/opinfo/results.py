@@ -1,4 +1,6 @@
-"""What a run found: JSON lines, the first of which says what ran, each other the result of a task."""
+"""What a run found: JSON lines, the first of which says what ran, each other the result of a
+task.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from .tasks import Task
 
 
 class Verdict(str, Enum):
-    """What came of a sample or a task, the worst first: a task's verdict is that of its worst sample."""
+    """What came of a sample or a task, the worst first: a task's verdict is that of its worst
+    sample.
+    """
 
     CRASH = "crash"
     TIMEOUT = "timeout"
@@ -113,7 +117,9 @@ def read_all(path: Path) -> tuple[Subject, dict[Task, Result]]:
 
 
 def _read(path: Path, subject: Subject) -> dict[Task, Result]:
-    """The results in a file if they are the subject's, without those that another run may change."""
+    """The results in a file if they are the subject's, without those that another run may
+    change.
+    """
     if json_lines.read(path)[0] != asdict(subject):
         return {}
     _, results = read_all(path)

@@ -27,7 +27,9 @@ HALVES = (torch.float16, torch.bfloat16)
 
 @dataclass(frozen=True, order=True)
 class Task:
-    """An operator of OpInfo, by its full name (`nn.functional.rrelu`, `normal.in_place`), and a dtype."""
+    """An operator of OpInfo, by its full name (`nn.functional.rrelu`, `normal.in_place`), and a
+    dtype.
+    """
 
     operator: str
     dtype: str
@@ -51,7 +53,9 @@ def operators() -> dict[str, OpInfo]:
 
 
 def all_tasks() -> list[Task]:
-    """Every task: the dtypes that CUDA has for an operator and the CPU can check, itself or in float32."""
+    """Every task: the dtypes that CUDA has for an operator and the CPU can check, itself or in
+    float32.
+    """
     return [
         Task(name, dtype)
         for name, op in operators().items()

@@ -93,7 +93,9 @@ def samples_of(op: OpInfo, dtype: torch.dtype, settings: Settings, backward: boo
 
 
 def lacks_doubles(error: BaseException | str) -> bool:
-    """Whether an adapter without float64 refuses a kernel that would be too large with doubles in software."""
+    """Whether an adapter without float64 refuses a kernel that would be too large with doubles in
+    software.
+    """
     return re.search(r"needs 64-bit floating point \(float64\), which .+ does not have", str(error)) is not None
 
 
@@ -102,8 +104,8 @@ def judge_sample(
 ) -> Finding:
     """Compare the device with the CPU.
 
-    A half-precision result may instead agree with the CPU's in float32, to twice the error of the CPU's own; where the
-    CPU has no half-precision kernel it has to.
+    A half-precision result may instead agree with the CPU's in float32, to twice the error of the
+    CPU's own; where the CPU has no half-precision kernel it has to.
     """
     half, want, exact = dtype in HALVES, None, None
     try:

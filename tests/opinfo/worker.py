@@ -36,7 +36,8 @@ class Work:
 
 
 def run(tasks: Iterable[Task], perform: Callable[[Task], Result], jobs: int, timeout: float) -> Iterator[Result]:
-    """Perform the tasks in `jobs` processes, each within `timeout` seconds; give each result when it is there.
+    """Perform the tasks in `jobs` processes, each within `timeout` seconds; give each result when
+    it is there.
 
     `perform` is pickled: a function of a module, or a partial one.
     """

@@ -145,7 +145,8 @@ def test_bench(tmp_path: Path):
     for row in report["suites"]["matmul"] + report["suites"]["train"]:
         assert row["values"]["cpu"] > 0
         if row["unit"] == "error":
-            # An element of four to eight times the root mean square is rounded to bfloat16 with up to 2^-6 of that.
+            # An element of four to eight times the root mean square is rounded to bfloat16 with up
+            # to 2^-6 of that.
             assert row["values"]["dml"] < (1e-5 if "float32" in row["name"] and "medium" not in row["name"] else 2e-2)
         else:
             assert row["speedup"]["cpu"] > 0

@@ -1,5 +1,5 @@
-"""What `doctor` says of Windows' drivers, of several devices and of a package without an engine, from what such a
-machine would answer."""
+"""What `doctor` says of Windows' drivers, of several devices and of a package without an engine,
+from what such a machine would answer."""
 
 from __future__ import annotations
 

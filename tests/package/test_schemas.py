@@ -1,4 +1,6 @@
-"""The engine's schemas are those of the running torch: an operator whose schema differs would run on the CPU."""
+"""The engine's schemas are those of the running torch: an operator whose schema differs would run
+on the CPU.
+"""
 
 import re
 

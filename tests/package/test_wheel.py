@@ -97,7 +97,8 @@ def test_the_trial_takes_along_what_its_tests_read(tmp_path: Path):
     platform.libc_ver() > ("glibc", "2.36"), reason="wheels are built on Debian 12; newer headers ask for newer symbols"
 )
 def test_plugins_load_on_old_systems():
-    # The engine is linked against an old glibc in a wheel only; what the plugins need does not depend on that.
+    # The engine is linked against an old glibc in a wheel only; what the plugins need does not
+    # depend on that.
     for plugin in engine.library_folder().glob("libtorch_dml_*.so"):
         found = symbols.versions(plugin)
         assert {"GLIBC", "GLIBCXX", "CXXABI"} <= found.keys(), plugin.name

@@ -1,4 +1,6 @@
-"""Numbers beside tensors: those that a dtype cannot hold are refused, converted or wrapped as on the CPU."""
+"""Numbers beside tensors: those that a dtype cannot hold are refused, converted or wrapped as on
+the CPU.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +52,8 @@ OPERATORS: dict[str, Callable[[torch.Tensor, Any], Any]] = {
 
 def is_another_since_2_15(name: str, dtype: torch.dtype, number: float) -> bool:
     """
-    torch 2.15 drops a number's fraction before it asks whether a dtype can hold it, and compares clamp's limits as
-    numbers. dml does what the torches before do.
+    torch 2.15 drops a number's fraction before it asks whether a dtype can hold it, and compares
+    clamp's limits as numbers. dml does what the torches before do.
     """
     limit = name.startswith("clamp") and isinstance(number, int)
     return TORCH >= (2, 15) and not dtype.is_floating_point and (limit or (number == 255.5 and dtype == torch.uint8))

@@ -108,7 +108,8 @@ def test_gradients_of_compositions(function: Callable[[torch.Tensor], torch.Tens
 def test_binary_operators(name: str, dtype: torch.dtype) -> None:
     a, b = pairs(dtype)
     if dtype in INTEGERS and name in ("floor_divide", "remainder", "fmod", "gcd", "lcm"):
-        # The CPU traps on what has no result, and its gcd and lcm of the smallest integer are not positive.
+        # The CPU traps on what has no result, and its gcd and lcm of the smallest integer are not
+        # positive.
         keep = (b != 0) & (a != torch.iinfo(dtype).min) & (b != torch.iinfo(dtype).min)
         a, b = a[keep], b[keep]
     if dtype in INTEGERS and name == "pow":
@@ -171,7 +172,9 @@ def test_division_by_an_integer_zero() -> None:
 @pytest.mark.parametrize("name", words("floor_divide remainder fmod trunc"))
 @dtypes(torch.int64, torch.int32, torch.int8, torch.uint8)
 def test_division_by_an_integer_zero_in_device_memory(name: str, dtype: torch.dtype) -> None:
-    """The device meets it later: it raises CPU's error when the result is asked for, and goes on."""
+    """The device meets it later: it raises CPU's error when the result is asked for, and goes
+    on.
+    """
     function = getattr(torch, name) if name != "trunc" else lambda x, y: torch.div(x, y, rounding_mode="trunc")
     for count in (3, 1001):
         x, divisor = (torch.ones(count, dtype=dtype, device="dml") for _ in range(2))

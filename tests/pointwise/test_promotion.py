@@ -80,7 +80,9 @@ def test_half_dtypes_meet_in_float32() -> None:
 @pytest.mark.parametrize("half", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("other", [torch.int32, torch.int64, torch.float32], ids=str)
 def test_numbers_beyond_halves(half: torch.dtype, other: torch.dtype) -> None:
-    """A factor of halves that is a tensor without dimensions is not rounded to them, as on the CPU; all else is."""
+    """A factor of halves that is a tensor without dimensions is not rounded to them, as on the CPU;
+    all else is.
+    """
     x = torch.tensor([1e-5, -1e-5, 2e-4, 3.0, -6e4], dtype=half)
     for number in (100000, -70001, 2049):
         y = torch.tensor(number, dtype=other)

@@ -77,7 +77,9 @@ def spread(low: float, high: float, n: int = 400) -> torch.Tensor:
 
 
 def check_accuracy(name: str, function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -> None:
-    """f32 and f64 results beside CPU's in f64. Around zeros of the function errors count absolutely."""
+    """f32 and f64 results beside CPU's in f64. Around zeros of the function errors count
+    absolutely.
+    """
     for dtype, digits in ((torch.float32, 2e-6), (torch.float64, 0.0)):
         given = [x.to(dtype) for x in arguments]
         wanted = function(*(x.double() for x in given))
@@ -298,7 +300,9 @@ def test_degrees_of_many_steps(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["laguerre_polynomial_l", "legendre_polynomial_p"])
 def test_degrees_that_take_too_many_steps(name: str) -> None:
-    """Of a degree of 2^62 no recurrence would end: the result is NaN, and what needs no recurrence is right."""
+    """Of a degree of 2^62 no recurrence would end: the result is NaN, and what needs no recurrence
+    is right.
+    """
     function = getattr(torch.special, name)
     for dtype in (torch.float32, torch.float64):
         for degree in (2.0**62, 2.0**30, 2.0**20 + 1):

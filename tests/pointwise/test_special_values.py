@@ -1,4 +1,6 @@
-"""Pointwise operators of subnormals, both zeros, infinities, NaN and the ends of the range, in every float dtype."""
+"""Pointwise operators of subnormals, both zeros, infinities, NaN and the ends of the range, in
+every float dtype.
+"""
 
 from __future__ import annotations
 
@@ -95,10 +97,11 @@ def assert_exact(
     got: torch.Tensor, exact: torch.Tensor, operands: tuple[torch.Tensor, ...], ulp: float, flushed: bool = False
 ) -> None:
     """
-    `got` is within `ulp` units in the last place of `exact`, given in float64: classes and signs of zeros too.
+    `got` is within `ulp` units in the last place of `exact`, given in float64: classes and signs of
+    zeros too.
 
-    With `flushed` an adapter may take subnormal numbers for zero: elements with such an operand are left out, and
-    errors below the smallest normal number do not count.
+    With `flushed` an adapter may take subnormal numbers for zero: elements with such an operand are
+    left out, and errors below the smallest normal number do not count.
     """
     info = torch.finfo(got.dtype)
     wide = torch.finfo(torch.float32 if got.dtype == torch.bfloat16 else got.dtype)
@@ -193,7 +196,9 @@ def test_conversions_keep_subnormals(dtype: torch.dtype, device: torch.device) -
 
 @dtypes(FLOATS)
 def test_rounding_to_integers(dtype: torch.dtype, device: torch.device) -> None:
-    """Halves, zeros of both signs, and numbers beyond 32 bits, which some adapters' own instructions miss."""
+    """Halves, zeros of both signs, and numbers beyond 32 bits, which some adapters' own
+    instructions miss.
+    """
     x = torch.arange(-9, 9.5, 0.5, dtype=torch.float64)
     around = [2.0**k + d for k in (23, 31, 32, 40, 51, 52, 53) for d in (-1.5, -0.5, 0, 0.5, 0.7, 1.5)]
     x = torch.cat([x, 0.3 * x, torch.tensor([*around, -0.0, 5e-324, 1.7e308, math.inf, math.nan], dtype=torch.float64)])
@@ -244,7 +249,9 @@ def test_alpha_of_zero_leaves_nothing_of_a_product(dtype: torch.dtype, device: t
 
 @dtypes(torch.float32)
 def test_spread_of_any_size(dtype: torch.dtype, device: torch.device) -> None:
-    """CPU sums float32 in float64: neither squares that overflow nor squares that vanish are lost."""
+    """CPU sums float32 in float64: neither squares that overflow nor squares that vanish are
+    lost.
+    """
     for scale in (1e-30, 1e-25, 1e-12, 1.0, 1e12, 1e18, 2.5e38):
         for row in ([-1.0, 1.0, -1.0], [1.0, 1.0, 0.999], [1.0, 0.5, 0.25, 0.125] * 100):
             x = (torch.tensor(row, dtype=torch.float64) * scale).to(dtype)
@@ -451,7 +458,9 @@ def test_products_inside_of_wide_functions(name: str, dtype: torch.dtype, device
 
 
 def check_products(f: Function, name: str, dtype: torch.dtype, device: torch.device) -> None:
-    """No infinity, NaN or number comes of a product that an adapter flushes; a sum may lose its two terms."""
+    """No infinity, NaN or number comes of a product that an adapter flushes; a sum may lose its two
+    terms.
+    """
     x, y = pairs(dtype)
     if name.startswith("logit_backward"):
         x, y = x[~x.isnan()], y[~x.isnan()]  # CPU's is 0 there where it vectorises.

@@ -1,4 +1,6 @@
-"""Products under torch.autocast("dml") where no gradient is recorded: float32 is rounded as it is read."""
+"""Products under torch.autocast("dml") where no gradient is recorded: float32 is rounded as it is
+read.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ QUIET = (torch.no_grad, torch.inference_mode)
 quietly = pytest.mark.parametrize("quietly", QUIET, ids=["no_grad", "inference_mode"])
 
 Product = Callable[..., torch.Tensor]
-# Operators with the sizes of their arguments, what is added before the operands; and how many launches they are.
+# Operators with the sizes of their arguments, what is added before the operands; and how many
+# launches they are.
 PRODUCTS: dict[str, tuple[Product, list[tuple[int, ...]], int]] = {
     "mm": (torch.mm, [(9, 20), (20, 7)], 1),
     "mm of few rows": (torch.mm, [(2, 33), (33, 12)], 1),
@@ -50,7 +53,9 @@ ADDING: dict[str, tuple[Product, list[tuple[int, ...]], int]] = {
 
 
 def made(sizes: list[tuple[int, ...]]) -> list[torch.Tensor]:
-    """Return tensors of float32 on the device, with numbers that halves round, overflow at, and do not hold."""
+    """Return tensors of float32 on the device, with numbers that halves round, overflow at, and do
+    not hold.
+    """
     torch.manual_seed(len(sizes) + sum(map(sum, sizes)))
     values = [torch.randn(size) for size in sizes]
     for one in values:

@@ -1,4 +1,6 @@
-"""Products that are timed in several ways: of the same bits, kept on disk, and nothing where they are not to be."""
+"""Products that are timed in several ways: of the same bits, kept on disk, and nothing where they
+are not to be.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from tests.support import notes
 from tests.support.environment import needs_timestamps
 from tests.support.processes import run_python
 
-# Two products that come often enough, from several threads, compared with themselves at their first use.
+# Two products that come often enough, from several threads, compared with themselves at their first
+# use.
 PROGRAM = """
 import sys
 import threading

@@ -137,7 +137,8 @@ def test_alpha_zero_ignores_infinities(beta, dtype):
 def test_dtypes_of_vectors():
     made = [torch.tensor([1, 0, 1]).to(dtype) for dtype in (torch.float32, torch.float16, torch.int64, torch.bool)]
     for self, matrix, row in itertools.product(made, repeat=3):
-        # torch from 2.15 on refuses all mixed dtypes; the device takes those that the torches before take.
+        # torch from 2.15 on refuses all mixed dtypes; the device takes those that the torches
+        # before take.
         if TORCH >= (2, 15) and not self.dtype == matrix.dtype == row.dtype:
             continue
         for n in (3, 0):
@@ -257,7 +258,8 @@ def test_errors_are_the_cpu_s(wrong):
     with pytest.raises(type(expected.value)) as got:
         wrong("dml")
     message, wanted = (str(error.value).split("\n")[0] for error in (got, expected))
-    # Later versions of torch word some of them differently: the numbers in them are what must agree.
+    # Later versions of torch word some of them differently: the numbers in them are what must
+    # agree.
     assert message == wanted or (
         TORCH >= (2, 15) and set(re.findall(r"\d+", message)) <= set(re.findall(r"\d+", wanted))
     )
@@ -294,7 +296,9 @@ def test_products_with_an_activation(gelu):
 @pytest.mark.parametrize("gelu", [False, True])
 @dtypes(FLOATS)
 def test_activations_in_every_way_of_a_product(dtype, gelu):
-    """Few rows and many, k divided, and nothing to multiply; infinities and NaN pass as in the activation alone."""
+    """Few rows and many, k divided, and nothing to multiply; infinities and NaN pass as in the
+    activation alone.
+    """
     run = lambda c, a, b, **o: torch._addmm_activation(c, a, b, use_gelu=gelu, **o)  # noqa: E731
     for m, k, n in ((1, 33, 40), (3, 7, 2), (70, 40, 66), (20, 3000, 12), (4, 0, 3)):
         a, b = torch.randn(m, k) / max(k, 1) ** 0.5, torch.randn(k, n)
@@ -361,7 +365,9 @@ def test_addbmm_of_no_batches_and_of_too_few_dimensions() -> None:
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
 @pytest.mark.parametrize("into", [torch.int8, torch.int32, torch.float32, torch.float64])
 def test_addbmm_into_another_dtype(dtype: torch.dtype, into: torch.dtype) -> None:
-    """The result is first a copy of what is added: its dtype is that of the batches, if there are any."""
+    """The result is first a copy of what is added: its dtype is that of the batches, if there are
+    any.
+    """
     bias, out = torch.ones(2, 4, dtype=dtype), torch.full((2, 4), 7, dtype=into)
     for batches, beta in itertools.product((0, 2), (0, 1, 0.5)):
         for factors in (dtype, into):
@@ -372,7 +378,9 @@ def test_addbmm_into_another_dtype(dtype: torch.dtype, into: torch.dtype) -> Non
 
 @pytest.mark.parametrize("beta", [0, 0.0, 1, 1.0, 0.5, True])
 def test_multiples_of_integers_without_a_product(beta: float) -> None:
-    """Where nothing is added to it, the CPU takes the multiple as any other one: a fraction of integers is refused."""
+    """Where nothing is added to it, the CPU takes the multiple as any other one: a fraction of
+    integers is refused.
+    """
     for inner in (0, 1):
         x, a, b = (torch.ones(size, dtype=torch.int32) for size in ((2, 3), (2, inner), (inner, 3)))
         for function in (torch.addmm, lambda x, a, b, beta: torch.baddbmm(x[None], a[None], b[None], beta=beta)):
@@ -381,7 +389,9 @@ def test_multiples_of_integers_without_a_product(beta: float) -> None:
 
 
 def test_long_sums():
-    """Mesa's software adapter before version 23 ends loops of more than 65,535 turns: a product's are shorter."""
+    """Mesa's software adapter before version 23 ends loops of more than 65,535 turns: a product's
+    are shorter.
+    """
     x = torch.randint(-1, 2, (9, 280_000)).float()
     assert_same_outcome(lambda x: x @ x.t(), x)
     assert_same_outcome(lambda x: torch.bmm(x[None, :, :270_001], x[None, :, :270_001].mT), x)

@@ -1,4 +1,6 @@
-"""Products of float32 with `torch.set_float32_matmul_precision`: with matrix units, emulated ones, and without."""
+"""Products of float32 with `torch.set_float32_matmul_precision`: with matrix units, emulated ones,
+and without.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,9 @@ import torch
 from tests.support.compare import assert_matches_cpu
 from tests.support.processes import run_python
 
-# Of every kind of product, with every setting: the root mean square error in parts of the sums of magnitudes, and
-# whether "high" has other bits than "highest", which tells that matrix units were used.
+# Of every kind of product, with every setting: the root mean square error in parts of the sums of
+# magnitudes, and whether "high" has other bits than "highest", which tells that matrix units were
+# used.
 PRODUCTS = """
 import json
 import torch
@@ -152,7 +155,8 @@ def test_every_product(mode: str) -> None:
     if mode == "0":
         assert not any(errors["split"] for errors in found.values())
     if mode == "emulate":
-        # A vector's gradient is a sum of rows, and emulated units are too slow for the longest sums on small adapters.
+        # A vector's gradient is a sum of rows, and emulated units are too slow for the longest sums
+        # on small adapters.
         plain = {name for name, errors in found.items() if not errors["split"]}
         assert plain - {"longer"} == {"gradient of linear's bias"}
 

@@ -1,4 +1,6 @@
-"""Products of halves on matrix units: the adapter's where it has them, and emulated ones everywhere."""
+"""Products of halves on matrix units: the adapter's where it has them, and emulated ones
+everywhere.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +104,9 @@ assert torch.equal((given @ given).cpu(), (x.float() @ x.float()).half())
 
 
 def product(folder: Path, code: str = PRODUCT) -> tuple[int, str]:
-    """Run a product of halves in a new process; return how many kernels for matrix units it made, and what it said."""
+    """Run a product of halves in a new process; return how many kernels for matrix units it made,
+    and what it said.
+    """
     kernels = folder / "kernels"
     for file in kernels.glob("*"):
         file.unlink()
@@ -121,7 +125,9 @@ def product(folder: Path, code: str = PRODUCT) -> tuple[int, str]:
     os.environ.get("TORCH_DML_PROFILE") == "minimum", reason="that profile's workgroups are too small for the kernels"
 )
 def test_the_verdict_is_kept(tmp_path: Path) -> None:
-    """The first process tries the units, later ones believe what is noted, and nobody a file that is not sound."""
+    """The first process tries the units, later ones believe what is noted, and nobody a file that
+    is not sound.
+    """
     tried, said = product(tmp_path)
     file = notes.file(tmp_path / "cache")
     good = file.read_bytes()

@@ -249,7 +249,9 @@ for m, k, n in ((32, 80, 48), (33, 61, 19)):
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["0", "1", "emulate"])
 def test_int_mm_on_matrix_units(mode: str) -> None:
-    """The adapter's where it has them, emulated and none: the same integers, however operands lie."""
+    """The adapter's where it has them, emulated and none: the same integers, however operands
+    lie.
+    """
     done = run_python("-c", INT8, TORCH_DML_MATRIX_UNITS=mode, TORCH_DML_FALLBACK="error")
     assert done.returncode == 0, done.stderr
 

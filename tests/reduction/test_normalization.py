@@ -386,7 +386,9 @@ def test_autocast():
 
 @dtypes(torch.float32, torch.float64)
 def test_synchronized(dtype):
-    """The parts of SyncBatchNorm, over two devices' halves, give what one batch norm of the whole gives."""
+    """The parts of SyncBatchNorm, over two devices' halves, give what one batch norm of the whole
+    gives.
+    """
     x, g = (torch.randn(6, 3, 4, 5).to(dtype) for _ in range(2))
     w, b, mean, var = (torch.rand(3).to(dtype) + 0.5 for _ in range(4))
     their_mean, their_var = mean.clone(), var.clone()

@@ -1,4 +1,6 @@
-"""Reductions against the CPU: dtypes, dims, strides, empty and 0-dim tensors, out=, errors, gradients."""
+"""Reductions against the CPU: dtypes, dims, strides, empty and 0-dim tensors, out=, errors,
+gradients.
+"""
 
 from __future__ import annotations
 

@@ -117,7 +117,9 @@ def test_out_and_errors(function):
 @pytest.mark.parametrize("function", FUNCTIONS)
 @dtypes(torch.float16, torch.float32, torch.float64)
 def test_bits_do_not_depend_on_the_address(function, dtype):
-    """Rows that are not aligned to 16 bytes are moved element by element, and dealt out as those that are."""
+    """Rows that are not aligned to 16 bytes are moved element by element, and dealt out as those
+    that are.
+    """
     for n in (8, 48, 1024, 4096, 8192):
         x = torch.randn(3, n, device="dml", dtype=dtype)
         apart = torch.empty(3 * n + 1, device="dml", dtype=dtype)[1:].view(3, n).copy_(x)

@@ -1,4 +1,6 @@
-"""Gradients through random samples: torch.distributions' reparameterised ones, and what they are made of."""
+"""Gradients through random samples: torch.distributions' reparameterised ones, and what they are
+made of.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ def room(*arguments: torch.Tensor) -> torch.Tensor:
 
 
 def assert_near(function: Callable[..., torch.Tensor], *args: torch.Tensor) -> None:
-    """The device gives what the CPU, whose functions are good to three digits, gives; with its strides."""
+    """The device gives what the CPU, whose functions are good to three digits, gives; with its
+    strides.
+    """
     got, want = (function(*to_device(args, device)) for device in ("dml", "cpu"))
     assert_same(got, want, 5e-3, 0)
     assert got.stride() == want.stride()
@@ -95,7 +99,9 @@ def test_definition(name: str) -> None:
 
 @pytest.mark.parametrize("name", POINTS)
 def test_nearer_than_the_cpu(name: str) -> None:
-    """Beside float64, whose own error the definition shows; the CPU approximates both to three digits or so."""
+    """Beside float64, whose own error the definition shows; the CPU approximates both to three
+    digits or so.
+    """
     torch.manual_seed(3)
     count = 4000
     a = log_uniform(1e-3, 1e4, count).float()
@@ -118,7 +124,9 @@ def test_nearer_than_the_cpu(name: str) -> None:
 
 
 def test_large_shapes() -> None:
-    """A sample is about `shape + z sqrt(shape)`, so that its derivative nears `1 + z / (2 sqrt(shape))`."""
+    """A sample is about `shape + z sqrt(shape)`, so that its derivative nears
+    `1 + z / (2 sqrt(shape))`.
+    """
     for dtype in (torch.float32, torch.float64):
         shape = torch.tensor([1e5, 1e6, 1e8, 1e12], dtype=dtype)
         z = torch.tensor([[-2.0], [0.0], [1.0], [3.0]], dtype=dtype)

@@ -1,4 +1,6 @@
-"""Random numbers: reproducible from a seed, the same on every adapter, of the right distribution."""
+"""Random numbers: reproducible from a seed, the same on every adapter, of the right
+distribution.
+"""
 
 from __future__ import annotations
 

@@ -44,7 +44,8 @@ def test_searchsorted_of_shapes():
         lambda s, v: (torch.searchsorted(s[..., :0], v), torch.searchsorted(s, v[..., :0])), rows, values
     )
     assert_matches_cpu(lambda s, v: torch.searchsorted(s[0, 0], v[0, 0, 0]), rows, values)
-    # Promotion: a Python number counts less than a tensor, a 0-dim tensor less than a dimensioned one.
+    # Promotion: a Python number counts less than a tensor, a 0-dim tensor less than a dimensioned
+    # one.
     steps = torch.arange(5)
     assert_matches_cpu(lambda s: (torch.searchsorted(s, 1.5), torch.bucketize(2.5, s)), steps)
     assert_matches_cpu(lambda s, v: torch.searchsorted(s, v), steps, torch.tensor([1.5, 2.0]))
@@ -101,7 +102,8 @@ def test_bincount_with_weights(dtype):
 @dtypes(FLOATS)
 def test_histc(dtype):
     x = torch.rand(4, 700, dtype=torch.float64).to(dtype) * 4
-    # Where rounding decides to which bin an element belongs, it is the CPU's. In 16 bits that counts to 256 at least.
+    # Where rounding decides to which bin an element belongs, it is the CPU's. In 16 bits that
+    # counts to 256 at least.
     for bins, low, high in ((4, 0, 4), (10, 1, 3), (16, -2, 6)):
         assert_matches_cpu(lambda x, b=bins, low=low, high=high: x.histc(b, low, high), x[:, :60], widen=False)
     assert_matches_cpu(lambda x: (x.histc(4, 0, 4), x.histc(8, 1, 3)), x)

@@ -1,4 +1,6 @@
-"""Sorting and selection around the lengths at which the way to the result changes, and of rows that are hard on it."""
+"""Sorting and selection around the lengths at which the way to the result changes, and of rows that
+are hard on it.
+"""
 
 from __future__ import annotations
 

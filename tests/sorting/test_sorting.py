@@ -105,7 +105,8 @@ def test_gradients():
 
 @dtypes(NUMBERS)
 def test_topk_of_dtypes(dtype):
-    # The ways to the result differ by length and by how a row lies; the dtype changes only how elements compare.
+    # The ways to the result differ by length and by how a row lies; the dtype changes only how
+    # elements compare.
     every = (((4, 30), 1), ((30, 4), 0), ((2, 60), -1), ((3000, 2), 0), ((2, 5000), 1))
     for shape, dim in every if dtype == torch.float32 else every[1::3]:
         x = sample(*shape, dtype=dtype)
@@ -137,7 +138,9 @@ def test_topk_of_special_values():
 @dtypes(FLOATS)
 @pytest.mark.parametrize("largest", [True, False])
 def test_topk_of_both_zeros(dtype, largest):
-    """They are equal, and stay as they stand; the CPU leaves no more than four so, of which it sorts by insertion."""
+    """They are equal, and stay as they stand; the CPU leaves no more than four so, of which it
+    sorts by insertion.
+    """
     for row in (
         [-0.0, 0.0],
         [0.0, -0.0],
@@ -193,7 +196,8 @@ def test_of_scalars():
 def test_quantiles(dtype):
     x = torch.randn(5, 31, dtype=dtype)
     q = torch.tensor([0.0, 0.1, 0.5, 0.77, 1.0], dtype=dtype)
-    # Between which elements a quantile lies depends on how its product with their number is rounded.
+    # Between which elements a quantile lies depends on how its product with their number is
+    # rounded.
     for method in ("linear", "lower", "higher", "midpoint", "nearest"):
         assert_matches_cpu(
             lambda x, q, m=method: (x.quantile(q, 1, interpolation=m), x.quantile(0.3)), x, q, widen=False
@@ -249,5 +253,6 @@ def test_sorting_takes_the_memory_of_two_passes():
     values, _indices = x.sort()
     taken = torch.dml.max_memory_allocated() - before
     assert torch.equal(values.cpu(), x.cpu().sort().values)
-    # Results of 4 and 8 bytes an element, and twice a key and a position beside the first keys; a little for counts.
+    # Results of 4 and 8 bytes an element, and twice a key and a position beside the first keys; a
+    # little for counts.
     assert taken <= x.numel() * (4 + 8 + 2 * (4 + 4) + 4) * 1.05

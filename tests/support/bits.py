@@ -15,7 +15,9 @@ _COMPRESSED = {
 
 
 def bits(value: object) -> list[tuple[torch.dtype, tuple[int, ...], bytes]]:
-    """Dtype, shape and bytes of the tensors in a value, in order; two are equal if no bit differs, of NaN neither."""
+    """Dtype, shape and bytes of the tensors in a value, in order; two are equal if no bit differs,
+    of NaN neither.
+    """
     return [_dense(part) for tensor in tensors(value) for part in _parts(tensor.detach())]
 
 

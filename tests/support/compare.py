@@ -1,8 +1,9 @@
 """
 Results of the device beside those of the CPU.
 
-The CPU rounds as well, and in 16 bits its sums and counts depend on how many threads made them. So floats narrower
-than float64 are compared with what the CPU computes in float64 from the same numbers.
+The CPU rounds as well, and in 16 bits its sums and counts depend on how many threads made them. So
+floats narrower than float64 are compared with what the CPU computes in float64 from the same
+numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ WIDENED = (torch.float32, torch.float16, torch.bfloat16)
 
 def to_device(value: Any, device: torch.device | str, widen: bool = False) -> Any:
     """
-    A copy of `value` with every tensor in it on `device`, as leaves of their own with the same strides and offset.
+    A copy of `value` with every tensor in it on `device`, as leaves of their own with the same
+    strides and offset.
 
     With `widen` narrower floats become float64.
     """
@@ -62,9 +64,9 @@ def assert_same(
     """
     What the device gave equals what was expected: value, dtype, shape; NaN equals NaN.
 
-    With `exact`, the same result in float64, the values are compared with that and `expected` says the dtypes. Where
-    elements are sums that cancel, their errors are those of the terms: `terms`, the size of these, multiplies the
-    absolute tolerance.
+    With `exact`, the same result in float64, the values are compared with that and `expected` says
+    the dtypes. Where elements are sums that cancel, their errors are those of the terms: `terms`,
+    the size of these, multiplies the absolute tolerance.
     """
     if isinstance(expected, torch.Tensor):
         dtype = expected.dtype
@@ -118,11 +120,11 @@ def assert_matches_cpu(
     """
     Run `function` on copies of its arguments on the device, and compare with the CPU in float64.
 
-    Where an argument requires a gradient, gradients are compared too: those of the sum of all results, each element
-    with a weight of its own (with equal ones the gradients of many functions vanish, normalisation's among them).
-    With `widen=False` the reference is the CPU's result in the arguments' own dtypes, for functions that compute
-    something else in another dtype (the next number, random weights). `terms` is as for `assert_same`. Returns the
-    device's result.
+    Where an argument requires a gradient, gradients are compared too: those of the sum of all
+    results, each element with a weight of its own (with equal ones the gradients of many functions
+    vanish, normalisation's among them). With `widen=False` the reference is the CPU's result in the
+    arguments' own dtypes, for functions that compute something else in another dtype (the next
+    number, random weights). `terms` is as for `assert_same`. Returns the device's result.
     """
     given = (args, kwargs)
     cpu, dml = to_device(given, "cpu"), to_device(given, device)
@@ -148,7 +150,9 @@ def assert_matches_cpu(
 
 
 def assert_same_outcome(function: Callable[..., Any], *args: Any, widen: bool = True, strides: bool = True) -> None:
-    """As `assert_matches_cpu` without gradients; strides and the type of an exception are the CPU's too."""
+    """As `assert_matches_cpu` without gradients; strides and the type of an exception are the CPU's
+    too.
+    """
     expected, actual = (_outcome(function, to_device(args, device)) for device in ("cpu", "dml"))
     if isinstance(actual, Exception) and refuses_float64(actual):
         raise actual
@@ -179,7 +183,9 @@ def _in_float64(function: Callable[..., Any], given: Any) -> Any:
 
 
 def assert_same_error(function: Callable[..., Any], *args: Any, words: bool = True) -> None:
-    """The device raises what the CPU raises: the same type of exception and, where `words`, the same first line."""
+    """The device raises what the CPU raises: the same type of exception and, where `words`, the
+    same first line.
+    """
     with pytest.raises(Exception) as expected:
         function(*to_device(args, "cpu"))
     with pytest.raises(expected.type) as actual:
@@ -190,7 +196,9 @@ def assert_same_error(function: Callable[..., Any], *args: Any, words: bool = Tr
 
 
 def cosines(like: torch.Tensor) -> torch.Tensor:
-    """The cosines of 0, 1, 2, ... in a tensor's shape, dtype and device; made on the CPU, so that devices agree."""
+    """The cosines of 0, 1, 2, ... in a tensor's shape, dtype and device; made on the CPU, so that
+    devices agree.
+    """
     angles = torch.arange(like.numel(), dtype=torch.float64).reshape(like.shape)
     return angles.cos().to(like.dtype).to(like.device)
 

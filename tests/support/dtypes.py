@@ -22,7 +22,9 @@ def dtypes(*lists: list[torch.dtype] | torch.dtype) -> pytest.MarkDecorator:
 
 
 def refuses_float64(error: BaseException) -> bool:
-    """Whether the device said that it does not have float64 for this, in the one error that names the adapter."""
+    """Whether the device said that it does not have float64 for this, in the one error that names
+    the adapter.
+    """
     said = f"needs 64-bit floating point (float64), which {torch.dml.get_device_name(0)} does not have"
     return not HAS_FLOAT64 and isinstance(error, NotImplementedError) and said in str(error)
 

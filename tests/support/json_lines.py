@@ -1,4 +1,6 @@
-"""Results of a run, kept so that it can be resumed: JSON lines, the first of which says what ran."""
+"""Results of a run, kept so that it can be resumed: JSON lines, the first of which says what
+ran.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class LineFile:
 
 
 def read(path: Path) -> tuple[Any, list[Any]]:
-    """What ran (None where that cannot be read), and every result; half a line that a killed run left is none."""
+    """What ran (None where that cannot be read), and every result; half a line that a killed run
+    left is none.
+    """
     first, *lines = path.read_text().splitlines() or [""]
     return _parsed(first), [value for line in lines if (value := _parsed(line)) is not None]
 

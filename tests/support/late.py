@@ -1,6 +1,8 @@
-"""Tensors of the device whose values arrive late: who reads their memory without waiting for the device finds zeros.
+"""Tensors of the device whose values arrive late: who reads their memory without waiting for the
+device finds zeros.
 
-On an adapter whose addresses are the host's, as Mesa's software adapter, that is what shows a read by the address.
+On an adapter whose addresses are the host's, as Mesa's software adapter, that is what shows a read
+by the address.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ SIZE = 256
 
 
 def late(values: Any, device: torch.device) -> Any:
-    """A copy of nested lists, tuples and dictionaries, in which strided tensors are on the device, late."""
+    """A copy of nested lists, tuples and dictionaries, in which strided tensors are on the device,
+    late.
+    """
     pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
     there = _moved(values, device, pairs)
     busy = torch.ones(SIZE, SIZE, device=device)

@@ -13,8 +13,8 @@ def lay_out(x: torch.Tensor, layout: str) -> torch.Tensor:
     """
     The elements of `x` in another layout.
 
-    `sliced` begins off the start of its storage and takes every second element; `expanded` repeats the first of
-    dimension 0; `zero_dim` is the first element alone and `empty` has none.
+    `sliced` begins off the start of its storage and takes every second element; `expanded` repeats
+    the first of dimension 0; `zero_dim` is the first element alone and `empty` has none.
     """
     requires_grad, x = x.requires_grad, x.detach()
     if layout == "transposed" and x.dim() > 1:

@@ -12,7 +12,8 @@ COMPLEXES = dtypes(torch.complex64, torch.complex128)
 # No elements, one, within a block, its edge, several blocks, batches of those.
 SQUARES = [(0, 0), (1, 1), (7, 7), (32, 32), (33, 33), (130, 130), (0, 3, 3), (2, 0, 0), (3, 5, 5), (2, 3, 40, 40)]
 
-# About the edges of the blocks and panels of decompositions, and batches that share workgroups or need many.
+# About the edges of the blocks and panels of decompositions, and batches that share workgroups or
+# need many.
 EDGES = [(1, 1), (2, 2), (3, 7, 7), (8, 8), (500, 8, 8), (9, 9), (3, 16, 16), (17, 17), (3, 31, 31), (500, 32, 32)]
 EDGES += [(3, 33, 33), (63, 63), (2, 64, 64), (65, 65), (129, 129), (300, 300), (600, 600)]
 
@@ -44,7 +45,9 @@ def triangular(*sizes: int, upper: bool, dtype: torch.dtype) -> torch.Tensor:
 def assert_no_worse(
     error: torch.Tensor, of_cpu: torch.Tensor, scale: torch.Tensor, dtype: torch.dtype, roundings: float = 4
 ) -> None:
-    """Asserts that a residual (both of 64-bit floats) is at most twice the CPU's, or so many roundings of `scale`."""
+    """Asserts that a residual (both of 64-bit floats) is at most twice the CPU's, or so many
+    roundings of `scale`.
+    """
     if error.numel():
         norm = lambda x: torch.linalg.vector_norm(wide(x), dim=(-2, -1))  # noqa: E731
         least = roundings * torch.finfo(dtype).eps * norm(scale)

@@ -1,4 +1,6 @@
-"""The file of notes that the engine keeps of an adapter: reading it, and writing one that is sound."""
+"""The file of notes that the engine keeps of an adapter: reading it, and writing one that is
+sound.
+"""
 
 from __future__ import annotations
 

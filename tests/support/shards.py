@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shard:
-    """One of `count` parts of all tasks; which part a task is in depends on nothing but its name."""
+    """One of `count` parts of all tasks; which part a task is in depends on nothing but its
+    name.
+    """
 
     index: int
     count: int

@@ -12,7 +12,9 @@ def number(version: str) -> tuple[int, ...]:
 
 
 def holds(entry: Mapping[str, Any], torch: str) -> bool:
-    """Whether an entry is of this version, by its `from_torch` and `before_torch`, if it has them."""
+    """Whether an entry is of this version, by its `from_torch` and `before_torch`, if it has
+    them.
+    """
     now = number(torch)
     return ("from_torch" not in entry or now >= number(entry["from_torch"])) and (
         "before_torch" not in entry or now < number(entry["before_torch"])

@@ -1,4 +1,6 @@
-"""Work in processes of their own: killed when it takes too long, replaced when they crash or are spoilt."""
+"""Work in processes of their own: killed when it takes too long, replaced when they crash or are
+spoilt.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class Work(Protocol[Accepted, Result]):
     """What the processes do. It is pickled: an object of a module's class."""
 
     def prepare(self, task: Accepted) -> None:
-        """What a task needs and its time does not count, as imports; called in a process, before `perform`."""
+        """What a task needs and its time does not count, as imports; called in a process, before
+        `perform`.
+        """
 
     def perform(self, task: Accepted) -> Result:
         """Perform a task; called in a process."""
@@ -44,7 +48,9 @@ class Work(Protocol[Accepted, Result]):
 
 
 def serve(connection: Connection, work: Work[Any, Any], output: str) -> None:
-    """Perform the tasks that come through `connection`, until it is closed; prints go to the file `output`."""
+    """Perform the tasks that come through `connection`, until it is closed; prints go to the file
+    `output`.
+    """
     with open(output, "wb") as file:
         for descriptor in (1, 2):
             os.dup2(file.fileno(), descriptor)
@@ -84,7 +90,9 @@ class Worker(Generic[Task, Result]):
             self.connection.send(task)
 
     def receive(self) -> Result | None:
-        """What the process sent: the result of its task, or None if it is only ready to perform it."""
+        """What the process sent: the result of its task, or None if it is only ready to perform
+        it.
+        """
         assert self.task is not None and self.process is not None
         try:
             message = self.connection.recv()
@@ -125,8 +133,8 @@ def run(work: Work[Task, Result], lanes: Sequence[Iterator[Task]], timeout: floa
     """
     Perform the tasks, each within `timeout` seconds; give each result when it is there.
 
-    There is a process for each lane, which takes that lane's tasks and, when there are none left, those of the others.
-    Lanes may be one and the same iterator.
+    There is a process for each lane, which takes that lane's tasks and, when there are none left,
+    those of the others. Lanes may be one and the same iterator.
     """
     with tempfile.TemporaryDirectory() as folder:
         workers = [Worker(work, timeout, Path(folder) / str(index)) for index in range(len(lanes))]

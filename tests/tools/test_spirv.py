@@ -45,7 +45,9 @@ def test_nothing_collected_is_an_error(tmp_path: Path):
 
 
 def test_what_runs_in_place_of_the_emitters_modules_is_counted(tmp_path: Path):
-    """Without Microsoft's compiler nothing does; the numbers are right all the same, and the reason is counted."""
+    """Without Microsoft's compiler nothing does; the numbers are right all the same, and the reason
+    is counted.
+    """
     for reason in ("its HLSL is not compiled", "the compiler's SPIR-V is not understood"):
         done = run_python("-c", ADD, TORCH_DML_HLSL_DIR=str(tmp_path), TORCH_DML_CACHE_DIR=str(tmp_path))
         assert done.stdout == "[2.0, 2.0, 2.0]\n", done.stderr

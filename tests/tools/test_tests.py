@@ -15,7 +15,9 @@ CHECKS = {"raises", "warns", "gradcheck", "gradgradcheck", "opcheck"}
 
 
 def called(node: ast.AST) -> set[str]:
-    """The last names of everything that is called or passed on inside a function: `f` of f(), a.f() and map(f, x)."""
+    """The last names of everything that is called or passed on inside a function: `f` of f(), a.f()
+    and map(f, x).
+    """
     names = set()
     for part in ast.walk(node):
         if isinstance(part, ast.Call):

@@ -15,7 +15,9 @@ from tests.support.dtypes import HALVES
 
 
 def operators(lower: torch.dtype) -> dict[str, tuple[str, Callable[[torch.Tensor], torch.Tensor]]]:
-    """By name: in which precision it runs, and a call with a matrix of float32. Others: test_amp_lists.py."""
+    """By name: in which precision it runs, and a call with a matrix of float32. Others:
+    test_amp_lists.py.
+    """
     half = lambda x: x.to(lower)  # noqa: E731
     heads = lambda x: x.reshape(1, 1, *x.shape)  # noqa: E731
     return {

@@ -1,4 +1,6 @@
-"""Mixed precision reaches float32's result: the digits of `python -m torch_dml demo`, and a tiny GPT."""
+"""Mixed precision reaches float32's result: the digits of `python -m torch_dml demo`, and a tiny
+GPT.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def train(
     rate: float,
     lower: torch.dtype | None,
 ) -> torch.Tensor:
-    """The losses of some steps of Adam: in float32, under float16 with scaled losses, or under bfloat16."""
+    """The losses of some steps of Adam: in float32, under float16 with scaled losses, or under
+    bfloat16.
+    """
     optimizer = torch.optim.Adam(model.parameters(), rate)
     scaler = torch.amp.GradScaler("dml", enabled=lower == torch.float16)
     losses = []
@@ -63,7 +67,9 @@ def digits_result(lower: torch.dtype | None) -> tuple[float, float]:
 
 @cache
 def gpt_result(lower: torch.dtype | None) -> tuple[float, float]:
-    """The first loss, and the mean of the last: sequences in which each word says which one follows."""
+    """The first loss, and the mean of the last: sequences in which each word says which one
+    follows.
+    """
     torch.manual_seed(0)
     model = GPT(layers=2, width=32, heads=2, context=LENGTH, words=WORDS).to("dml")
     follows = torch.randperm(WORDS)
@@ -90,7 +96,9 @@ def test_digits(dtype: torch.dtype) -> None:
 
 @dtypes(HALVES)
 def test_a_tiny_gpt(dtype: torch.dtype) -> None:
-    """The last losses within 3 % of the first loss from float32's, which are less than an eighth of it."""
+    """The last losses within 3 % of the first loss from float32's, which are less than an eighth of
+    it.
+    """
     (_, loss), (first, wanted) = gpt_result(dtype), gpt_result(None)
     assert wanted < first / 8
     assert abs(loss - wanted) < 0.03 * first

@@ -1,4 +1,6 @@
-"""torch.autocast("dml") follows CUDA's lists, those with which PyTorch tests CUDA, operator by operator."""
+"""torch.autocast("dml") follows CUDA's lists, those with which PyTorch tests CUDA, operator by
+operator.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from tests.support.compare import tensors
 from tests.support.dtypes import HALVES, dtypes
 
 DML = torch.device("dml", 0)
-# What of an operator's result may differ from float32's, in units of the dtype that it ran in: by the Euclidean norm.
+# What of an operator's result may differ from float32's, in units of the dtype that it ran in: by
+# the Euclidean norm.
 UNITS = 8
 # Lists by where their operators are found; None: methods of tensors alone.
 MODULES = {
@@ -24,7 +27,8 @@ MODULES = {
     "linalg_fp16": torch._C._linalg,
     **dict.fromkeys(("methods_fp16", "methods_fp32", "methods_expect_builtin_promote"), None),
 }
-# `einsum` is listed without its arguments in their place, so that PyTorch does not run it either: test_amp.py does.
+# `einsum` is listed without its arguments in their place, so that PyTorch does not run it either:
+# test_amp.py does.
 WITHOUT = {"cudnn_convolution", "cudnn_convolution_transpose", "einsum"}
 
 
@@ -45,7 +49,9 @@ class Entry:
         return [form for form in (function, getattr(torch.Tensor, self.name, None)) if form is not None]
 
     def runs_in(self, lower: torch.dtype) -> torch.dtype:
-        """The dtype that the list says for autocast to `lower`; where it promotes, one argument is float32."""
+        """The dtype that the list says for autocast to `lower`; where it promotes, one argument is
+        float32.
+        """
         return lower if self.list.endswith("fp16") else torch.float32
 
 
@@ -63,7 +69,9 @@ def entries() -> Iterator[Any]:
 
 
 def shortened(value: Any) -> Any:
-    """With two of eight channels of volumes: the convolution of all of them takes a software adapter seconds."""
+    """With two of eight channels of volumes: the convolution of all of them takes a software
+    adapter seconds.
+    """
     if isinstance(value, torch.Tensor):
         return value[:2, :2] if value.dim() == 5 else value
     return type(value)(map(shortened, value)) if isinstance(value, list | tuple) else value

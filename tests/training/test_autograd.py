@@ -27,7 +27,8 @@ from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 from tests.support.compare import assert_matches_cpu, assert_same
 from tests.support.processes import run_python
 
-# Functions of one matrix (3, 4) of positive numbers whose derivatives are compared with differences.
+# Functions of one matrix (3, 4) of positive numbers whose derivatives are compared with
+# differences.
 FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "add": lambda x: x + 2 * x[0],
     "sub": lambda x: 1 - x,

@@ -470,7 +470,9 @@ def test_what_is_refused(dtype: torch.dtype) -> None:
 
 @dtypes(FLOATS)
 def test_norms(dtype: torch.dtype) -> None:
-    """Of tensors of several shapes, dense and not, unaligned and of one element, and of the list without tensors."""
+    """Of tensors of several shapes, dense and not, unaligned and of one element, and of the list
+    without tensors.
+    """
     memory = torch.randn(50_000).to(dtype)
     tensors = [memory[:40_000], memory[1:8], memory[3], memory[:600].view(20, 30).t(), memory[:100:3], memory[:8]]
     for order in (0, 1, 2, 3.5, float("inf"), -float("inf")):

@@ -15,7 +15,9 @@ STEPS = 20
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """The CPU's operators here are too small for several: on a busy machine these would mostly wait."""
+    """The CPU's operators here are too small for several: on a busy machine these would mostly
+    wait.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -103,8 +105,9 @@ def test_residual_network() -> None:
 def test_resnet18() -> None:
     """Every step begins with the CPU's parameters.
 
-    Rounding errors decide which activations of a million near zero survive, and in this model with its few pixels what
-    they decide grows a thousandfold within ten steps: in float64 too, where parameters are changed by 1e-7.
+    Rounding errors decide which activations of a million near zero survive, and in this model with
+    its few pixels what they decide grows a thousandfold within ten steps: in float64 too, where
+    parameters are changed by 1e-7.
     """
     torchvision = pytest.importorskip("torchvision")
     torch.set_num_threads(2)

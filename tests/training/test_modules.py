@@ -1,4 +1,6 @@
-"""Moving modules: parameters stay the objects that they are, as on every device of PyTorch's own."""
+"""Moving modules: parameters stay the objects that they are, as on every device of PyTorch's
+own.
+"""
 
 from __future__ import annotations
 

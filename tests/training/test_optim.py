@@ -52,7 +52,8 @@ def same_as_cpu(
     **how: Any,
 ) -> None:
     for ours, theirs in zip(train(kind, "dml", options, **how), train(kind, "cpu", reference, **how), strict=True):
-        # A sum's rounding errors are relative to its largest terms, not to what is left where they cancel.
+        # A sum's rounding errors are relative to its largest terms, not to what is left where they
+        # cancel.
         assert_same(ours, theirs, rtol, rtol / 10 * max(1.0, float(theirs.abs().max())))
 
 

@@ -23,7 +23,8 @@ enum Style {
 }
 
 impl Compiler {
-    /// `$CXX`, else the first of g++, c++ and clang++ (cl on Windows) that answers; for a wheel GNU's for its platform.
+    /// `$CXX`, else the first of g++, c++ and clang++ (cl on Windows) that answers; for a wheel
+    /// GNU's for its platform.
     pub fn detect(platform: &Platform) -> Result<Self> {
         if let Platform::Wheel { arch, .. } = platform {
             let program = platform.tool("g++");
@@ -69,8 +70,8 @@ impl Compiler {
         }
     }
 
-    /// The command that compiles `source` to `object` and writes the headers it read to `depfile`. Messages of PyTorch's
-    /// checks name source files: the folders that they lie in are left out.
+    /// The command that compiles `source` to `object` and writes the headers it read to `depfile`.
+    /// Messages of PyTorch's checks name source files: the folders that they lie in are left out.
     pub fn compile(&self, source: &Path, object: &Path, depfile: &Path, torch: &Torch) -> Command {
         let include = torch.dir.join("include");
         let includes = [include.clone(), include.join("torch/csrc/api/include")];

@@ -60,7 +60,8 @@ pub fn build(profile: &str, platform: &Platform) -> Result<Engine> {
     Ok(Engine { library, link, target })
 }
 
-/// Copies the engine into `out`, without its debug symbols where there is a program `strip` to remove them.
+/// Copies the engine into `out`, without its debug symbols where there is a program `strip` to
+/// remove them.
 pub fn install(engine: &Engine, out: &Path, strip: Option<&str>) -> Result<PathBuf> {
     let name = engine.library.file_name().context("the engine has no name")?;
     let target = out.join(name);
@@ -70,7 +71,8 @@ pub fn install(engine: &Engine, out: &Path, strip: Option<&str>) -> Result<PathB
 
 /// Puts `from` at `to` in one step: a process that has the old library mapped keeps it.
 pub fn replace(from: &Path, to: &Path, strip: Option<&str>) -> Result<()> {
-    // The copy carries the original's time, so that a copy from another target folder is told apart.
+    // The copy carries the original's time, so that a copy from another target folder is told
+    // apart.
     let time = modified(from);
     if time.is_some() && modified(to) == time {
         return Ok(());

@@ -1,8 +1,9 @@
 //! Tasks of this repository that are more than one cargo command.
 //!
-//! `cargo xtask build --torch DIR` makes what the Python package loads: the engine (`libdml_torch`) and one plugin per
-//! torch minor (`libtorch_dml_2_11`, ...). `DIR` is the folder of an installed torch, `.../site-packages/torch`.
-//! `cargo xtask numerics` measures the math library and writes its tables in docs/reference/numerics.md.
+//! `cargo xtask build --torch DIR` makes what the Python package loads: the engine (`libdml_torch`)
+//! and one plugin per torch minor (`libtorch_dml_2_11`, ...). `DIR` is the folder of an installed
+//! torch, `.../site-packages/torch`. `cargo xtask numerics` measures the math library and writes
+//! its tables in docs/reference/numerics.md.
 
 mod compiler;
 mod engine;
@@ -49,14 +50,15 @@ enum Task {
 
 #[derive(clap::Args)]
 struct Build {
-    /// Folder of an installed torch (.../site-packages/torch) or of a virtual environment; once per torch minor
+    /// Folder of an installed torch (.../site-packages/torch) or of a virtual environment; once per
+    /// torch minor
     #[arg(long = "torch", required = true, num_args = 1.., value_name = "DIR")]
     torches: Vec<PathBuf>,
     /// Where the libraries go
     #[arg(long, default_value = "python/torch_dml/lib", value_name = "DIR")]
     out: PathBuf,
-    /// Build for a wheel of this platform, manylinux_2_28_x86_64 or manylinux_2_28_aarch64: from any folder the same
-    /// bytes. Needs cargo-zigbuild and GNU's C++ compiler for it
+    /// Build for a wheel of this platform, manylinux_2_28_x86_64 or manylinux_2_28_aarch64: from
+    /// any folder the same bytes. Needs cargo-zigbuild and GNU's C++ compiler for it
     #[arg(long, value_name = "TAG")]
     platform: Option<String>,
     /// Cargo profile of the engine

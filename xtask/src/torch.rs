@@ -22,7 +22,8 @@ pub struct Torch {
 }
 
 impl Torch {
-    /// Finds torch in `dir`, which is torch's own folder, a site-packages folder or a virtual environment.
+    /// Finds torch in `dir`, which is torch's own folder, a site-packages folder or a virtual
+    /// environment.
     pub fn find(dir: &Path) -> Result<Self> {
         let dir = candidates(dir)
             .into_iter()

@@ -1,9 +1,11 @@
-//! The two phases of an operator. [`infer`] says what a call would give: dtypes, shapes, strides, scratch memory, and the errors of
-//! its arguments, without any memory and without any work for the device. [`run_into`] runs it on results that exist.
+//! The two phases of an operator. [`infer`] says what a call would give: dtypes, shapes, strides,
+//! scratch memory, and the errors of its arguments, without any memory and without any work for the
+//! device. [`run_into`] runs it on results that exist.
 //!
-//! Both run the operator's one function, so that they cannot disagree: in the first phase the context
-//! [describes](dml_compute::context::Phase::Infer) and enqueues nothing, and the host that memory is asked of only counts. A function
-//! that has to look at values before it knows its results, such as `nonzero`, ends with [`Error::NeedsData`] there.
+//! Both run the operator's one function, so that they cannot disagree: in the first phase the
+//! context [describes](dml_compute::context::Phase::Infer) and enqueues nothing, and the host that
+//! memory is asked of only counts. A function that has to look at values before it knows its
+//! results, such as `nonzero`, ends with [`Error::NeedsData`] there.
 
 use crate::complex;
 use crate::movement::copies;
@@ -24,17 +26,17 @@ use std::sync::Arc;
 pub struct Inferred {
     /// The results. Tensors among them have no memory, unless they are arguments.
     pub results: SmallVec<[Ret; 3]>,
-    /// Bytes that the call would allocate beside its results. Trials and self-tests of kernels, which a first call may make, do
-    /// not count.
+    /// Bytes that the call would allocate beside its results. Trials and self-tests of kernels,
+    /// which a first call may make, do not count.
     pub scratch: u64,
 }
 
-/// Describes a call of `operator`. Its tensor arguments need no memory, but different ones different addresses; `host` is asked
-/// for its choices alone.
+/// Describes a call of `operator`. Its tensor arguments need no memory, but different ones
+/// different addresses; `host` is asked for its choices alone.
 ///
 /// # Errors
-/// Those of the call's arguments; [`Error::Fallback`] of a call that the device has no kernel for; [`Error::NeedsData`] where the
-/// results depend on values.
+/// Those of the call's arguments; [`Error::Fallback`] of a call that the device has no kernel for;
+/// [`Error::NeedsData`] where the results depend on values.
 pub fn infer(operator: &Operator, args: &[Arg], device: &Arc<Device>, host: &dyn Host) -> Result<Inferred> {
     let host = Describing { host, next: Cell::new(FIRST), allocated: Cell::new(0) };
     let mut call = operator.call(args, device, &host);
@@ -45,8 +47,8 @@ pub fn infer(operator: &Operator, args: &[Arg], device: &Arc<Device>, host: &dyn
     Ok(Inferred { scratch: host.allocated.get() - given.sum::<u64>(), results })
 }
 
-/// Runs `operator` so that its tensor results are `outputs`, in order: of the dtypes, shapes and strides that [`infer`] gave. Where the
-/// operator computes a result elsewhere, it is copied.
+/// Runs `operator` so that its tensor results are `outputs`, in order: of the dtypes, shapes and
+/// strides that [`infer`] gave. Where the operator computes a result elsewhere, it is copied.
 ///
 /// # Errors
 /// Those of the call; [`Error::Runtime`] if the outputs are not what the operator returns.

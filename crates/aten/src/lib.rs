@@ -1,8 +1,8 @@
-//! PyTorch's operators on a dml device: schemas, arguments, rules for shapes and dtypes, errors, and the table that lists them all. What
-//! is computed is in `dml_compute`.
+//! PyTorch's operators on a dml device: schemas, arguments, rules for shapes and dtypes, errors,
+//! and the table that lists them all. What is computed is in `dml_compute`.
 //!
-//! One family is one file. An operator is a function of [`Call`]; [`table::operators`] lists every overload,
-//! with its schema:
+//! One family is one file. An operator is a function of [`Call`]; [`table::operators`] lists every
+//! overload, with its schema:
 //!
 //! ```
 //! use dml_aten::operator::schema;

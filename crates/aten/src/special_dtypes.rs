@@ -1,5 +1,5 @@
-//! Which function of an operator a call runs: the one of common reals, or, with complex numbers or floats of 8 bits among its arguments, the
-//! one that is made of it.
+//! Which function of an operator a call runs: the one of common reals, or, with complex numbers or
+//! floats of 8 bits among its arguments, the one that is made of it.
 
 use crate::complex::run_complex;
 use crate::float8::{is_float8, run_float8};
@@ -29,7 +29,8 @@ fn asks_for_complex(call: &Call, operator: &Operator) -> bool {
     matches!(operator.dtype_argument(call, "dtype"), Ok(Some(dtype)) if dtype.is_complex())
 }
 
-/// Runs an operator on arguments of which one [is special](Arg::is_special), or that [ask for it](asks_for_complex).
+/// Runs an operator on arguments of which one [is special](Arg::is_special), or that [ask for
+/// it](asks_for_complex).
 #[cold]
 fn run_special(call: &mut Call, operator: &Operator) -> Result<()> {
     if !call.args.iter().any(is_float8) {

@@ -1,5 +1,5 @@
-//! The table of every operator. A family's file lists its overloads in a `pub const OPERATORS`; this file joins
-//! them.
+//! The table of every operator. A family's file lists its overloads in a `pub const OPERATORS`;
+//! this file joins them.
 
 use crate::operator::Operator;
 

@@ -64,7 +64,8 @@ fn tensor(data: u64, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -
     }
 }
 
-/// Allocations of the least of some calls, after the first ones: the queue's own lists may grow in others.
+/// Allocations of the least of some calls, after the first ones: the queue's own lists may grow in
+/// others.
 fn least(device: &Arc<Device>, name: &str, args: &[Arg]) -> u64 {
     let operator = dml_aten::operators().iter().find(|o| o.name == name).expect("the operator exists");
     let host = OnePlace { address: device.allocate(1 << 16).expect("there is memory") };

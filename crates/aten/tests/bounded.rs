@@ -1,4 +1,5 @@
-//! Products and convolutions that are cut into parts have the bits of whole ones: of every tile, division and edge.
+//! Products and convolutions that are cut into parts have the bits of whole ones: of every tile,
+//! division and edge.
 
 mod common;
 

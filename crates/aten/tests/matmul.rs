@@ -24,8 +24,8 @@ use validate::accepted;
 const DTYPES: [DType; 9] =
     [DType::F32, DType::F16, DType::BF16, DType::F64, DType::I64, DType::I32, DType::I16, DType::I8, DType::U8];
 
-/// A matrix of `sizes` (the last two are its rows and columns) whose elements lie in memory as `layout` says: rows or
-/// columns contiguous, or neither.
+/// A matrix of `sizes` (the last two are its rows and columns) whose elements lie in memory as
+/// `layout` says: rows or columns contiguous, or neither.
 struct Matrix {
     t: View,
     values: Vec<f64>,
@@ -337,7 +337,8 @@ fn wrong_arguments() {
     );
 }
 
-/// The tiles that an adapter runs: on a software adapter, which compiles large kernels for seconds, some of them.
+/// The tiles that an adapter runs: on a software adapter, which compiles large kernels for seconds,
+/// some of them.
 fn tiles(host: &TestHost) -> Vec<Tile> {
     let limits = select::Limits::of(host.device.info());
     let software = host.device.info().kind == AdapterKind::Software;
@@ -381,7 +382,8 @@ const SIZES: [(Size, [Layout; 2]); 3] = [
     ([2, 68, 36, 128], [Layout::Columns, Layout::Columns]),
 ];
 
-/// Checks `0.5 * a @ b + bias` of random operands, as `run` computes it; of int8 `3 * a @ b + bias` in int32.
+/// Checks `0.5 * a @ b + bias` of random operands, as `run` computes it; of int8 `3 * a @ b + bias`
+/// in int32.
 fn check(
     host: &TestHost,
     random: &mut Random,

@@ -1,5 +1,5 @@
-//! Products of operands that lie in memory as float32 and are rounded to 16 bits as they are read: the same bits as of operands that were
-//! converted before, by every kind of kernel.
+//! Products of operands that lie in memory as float32 and are rounded to 16 bits as they are read:
+//! the same bits as of operands that were converted before, by every kind of kernel.
 
 mod common;
 
@@ -16,8 +16,8 @@ const HALVES: [DType; 2] = [DType::F16, DType::BF16];
 /// Which operands lie as float32.
 const WHICH: [[bool; 2]; 3] = [[true, false], [false, true], [true, true]];
 
-/// What rounding to 16 bits treats each in its way: ties to even, what float16 overflows at and below, subnormal numbers of either, and no
-/// numbers.
+/// What rounding to 16 bits treats each in its way: ties to even, what float16 overflows at and
+/// below, subnormal numbers of either, and no numbers.
 const SPECIAL: [f64; 20] = [
     1.000_488_281_25,
     1.001_464_843_75,
@@ -107,7 +107,8 @@ fn bits(host: &TestHost, t: &View) -> Vec<u16> {
     bits.map(|x| if x & 0x7fff > nan { 0x7fff } else { x }).collect()
 }
 
-/// Runs `0.5 * a @ b + bias` of converted operands, and of those that lie as float32 where `which` says so, and compares the bits.
+/// Runs `0.5 * a @ b + bias` of converted operands, and of those that lie as float32 where `which`
+/// says so, and compares the bits.
 fn check(
     host: &TestHost,
     dtype: DType,
@@ -156,7 +157,8 @@ const CASES: [Case; 7] = [
     ([2, 68, 36, 128], [Layout::Outer, Layout::Inner]),
 ];
 
-/// All cases, every second with k divided, and each with another choice of operands; `run` gets the parts of k.
+/// All cases, every second with k divided, and each with another choice of operands; `run` gets the
+/// parts of k.
 fn check_cases(seed: u64, dtype: DType, what: &str, cases: &[Case], run: impl Fn(&Call, &Problem, u32)) {
     let host = TestHost::new();
     let mut random = Random(seed);

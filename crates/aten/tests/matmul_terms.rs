@@ -1,4 +1,5 @@
-//! Products of float32 from terms of 16 bits, on emulated matrix units and on the adapter's, against sums in f64.
+//! Products of float32 from terms of 16 bits, on emulated matrix units and on the adapter's,
+//! against sums in f64.
 
 mod common;
 #[path = "../../compute/src/primitives/validate.rs"]
@@ -153,7 +154,8 @@ fn random_products_in_halves_are_as_near_as_plain_ones() {
     }
 }
 
-/// Checks a split product; `bound` of the sums of magnitudes, or of what each has in float32, is allowed.
+/// Checks a split product; `bound` of the sums of magnitudes, or of what each has in float32, is
+/// allowed.
 fn check_split(host: &TestHost, tile: MatrixTile, [m, n, k]: [i64; 3], [left, right]: [Vec<f32>; 2], bound: f64) {
     let a = operand(host, left, [1, m, k], Layout::AlongK);
     let b = operand(host, right, [1, n, k], Layout::Across);
@@ -200,7 +202,8 @@ fn what_terms_do_not_hold() {
     for tile in tiles(&host, DType::F16, [8, 8, 16]) {
         let mut values = |rows: i64| -> Vec<f32> { (0..rows * k).map(|_| random.signed_unit() as f32).collect() };
         let (left, right) = (values(m), values(n));
-        // Decisive ones far below their row's largest, which meets a zero: one term holds them, or none does.
+        // Decisive ones far below their row's largest, which meets a zero: one term holds them, or
+        // none does.
         for small in [3e-10, 1e-20] {
             let (mut left, mut right) = (left.clone(), right.clone());
             left[..k as usize].fill(small);

@@ -4,7 +4,8 @@ use crate::scalar::Scalar;
 use dml_kernel::DType;
 use dml_kernel::float8::Format;
 
-/// The numbers that a dtype can hold, as C++'s `Scalar::to` has it: unsigned integers take negative ones.
+/// The numbers that a dtype can hold, as C++'s `Scalar::to` has it: unsigned integers take negative
+/// ones.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Bounds(DType);
 
@@ -26,7 +27,8 @@ impl Bounds {
         (-largest as i128, largest as i128)
     }
 
-    /// The least and the largest finite double, compared with its fraction. 2^63 does not fit int64, though its limit rounds to it.
+    /// The least and the largest finite double, compared with its fraction. 2^63 does not fit
+    /// int64, though its limit rounds to it.
     pub fn of_floats(self) -> (f64, f64) {
         let bits = 8 * self.0.bytes() as i32;
         match self.0 {
@@ -54,7 +56,8 @@ fn below_power_of_two(exponent: i32) -> f64 {
     if exponent <= f64::MANTISSA_DIGITS as i32 { power - 1.0 } else { power.next_down() }
 }
 
-/// A number as a float of 16 or 8 bits holds it, if that is the dtype; others are rounded where they are computed with.
+/// A number as a float of 16 or 8 bits holds it, if that is the dtype; others are rounded where
+/// they are computed with.
 pub fn rounded(value: Scalar, dtype: DType) -> Scalar {
     match dtype {
         DType::F16 => Scalar::Double(half::f16::from_f64(value.to_f64()).to_f64()),

@@ -1,4 +1,5 @@
-//! What a computation is given beside its operands: the device, scratch memory and how results are to be computed.
+//! What a computation is given beside its operands: the device, scratch memory and how results are
+//! to be computed.
 
 use crate::error::{Error, Result};
 use crate::view::View;
@@ -26,7 +27,8 @@ pub trait Environment {
     fn allocate(&self, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> Result<View>;
     /// Whether results must be the same in each run, where a faster way would not give that.
     fn deterministic(&self) -> bool;
-    /// How products of float32 are computed. Products alone ask: the answer may take a call of the framework.
+    /// How products of float32 are computed. Products alone ask: the answer may take a call of the
+    /// framework.
     fn matmul_precision(&self) -> MatmulPrecision;
     /// The dtype of 16 bits that products round operands of float32 to, if any.
     fn product_dtype(&self) -> Option<DType>;
@@ -35,7 +37,8 @@ pub trait Environment {
 /// The phase of a call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Only shapes, dtypes, strides, scratch memory and errors are wanted: nothing is launched, and views have no memory.
+    /// Only shapes, dtypes, strides, scratch memory and errors are wanted: nothing is launched, and
+    /// views have no memory.
     Infer,
     /// The computation is enqueued.
     Run,
@@ -78,8 +81,8 @@ impl Context<'_> {
         self.phase == Phase::Infer
     }
 
-    /// Whether the computation may enqueue work of its own and wait for it, such as a trial of a kernel. Not while a graph
-    /// is captured.
+    /// Whether the computation may enqueue work of its own and wait for it, such as a trial of a
+    /// kernel. Not while a graph is captured.
     pub fn may_wait(&self) -> bool {
         !self.infers() && !self.device.is_capturing()
     }

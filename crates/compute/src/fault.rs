@@ -1,5 +1,5 @@
-//! How kernels report an index, or another value, out of range. The element of a bad index is left alone: a kernel never
-//! clamps and never reads outside.
+//! How kernels report an index, or another value, out of range. The element of a bad index is left
+//! alone: a kernel never clamps and never reads outside.
 
 use crate::context::Context;
 use dml_engine::{ArgumentBlock, FaultKind, Parameter};
@@ -86,8 +86,9 @@ impl Context<'_> {
     }
 }
 
-/// Writes an error into the device's fault block, unless one is there. The engine raises the error that
-/// `operator` (a u32 of the engine's: see [`dml_engine::fault_id`]) stands for at the next synchronisation or launch.
+/// Writes an error into the device's fault block, unless one is there. The engine raises the error
+/// that `operator` (a u32 of the engine's: see [`dml_engine::fault_id`]) stands for at the next
+/// synchronisation or launch.
 ///
 /// `fault` is a u32 pointer, passed as [`Fault`]; `index` and `size` are integers, `dim` is
 /// a u32.

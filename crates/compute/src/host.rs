@@ -1,8 +1,10 @@
-//! The one place that reads and writes host memory: values of 0-dim CPU tensors that meet device tensors, and copies.
+//! The one place that reads and writes host memory: values of 0-dim CPU tensors that meet device
+//! tensors, and copies.
 //!
-//! A tensor's storage is memory of the plugin's tensor of that handle, which lives until the operator's call ends; whoever
-//! calls the operator says so (`plugin/engine.h`), and no other storage is ever made on the host. What a view makes of it is
-//! arithmetic of this crate, and is checked here: nothing outside of the storage is touched.
+//! A tensor's storage is memory of the plugin's tensor of that handle, which lives until the
+//! operator's call ends; whoever calls the operator says so (`plugin/engine.h`), and no other
+//! storage is ever made on the host. What a view makes of it is arithmetic of this crate, and is
+//! checked here: nothing outside of the storage is touched.
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
@@ -37,7 +39,8 @@ pub fn decode_complex(dtype: DType, bytes: &[u8]) -> Scalar {
     Scalar::Complex(part(0), part(1))
 }
 
-/// One element of a dtype of reals from its bytes in memory (the first `dtype.bytes()` of the eight).
+/// One element of a dtype of reals from its bytes in memory (the first `dtype.bytes()` of the
+/// eight).
 pub fn decode(dtype: DType, b: [u8; 8]) -> Scalar {
     let two = [b[0], b[1]];
     let four = [b[0], b[1], b[2], b[3]];
@@ -79,9 +82,10 @@ pub fn bits(dtype: DType, x: Scalar) -> u64 {
 /// The bytes of a contiguous CPU tensor.
 pub fn bytes(t: &View) -> Result<&[u8]> {
     let n = host_extent(t)?;
-    // SAFETY: the n bytes from `data` on lie in a storage on the host, which is there while the caller has the tensor: in
-    // the time of the call. Nobody writes them meanwhile: a program that shares a tensor with a thread that writes it gets
-    // what bytes there are, as of any operator of the CPU.
+    // SAFETY: the n bytes from `data` on lie in a storage on the host, which is there while the
+    // caller has the tensor: in the time of the call. Nobody writes them meanwhile: a program that
+    // shares a tensor with a thread that writes it gets what bytes there are, as of any operator of
+    // the CPU.
     Ok(if n == 0 { &[] } else { unsafe { std::slice::from_raw_parts(t.data as *const u8, n) } })
 }
 
@@ -103,7 +107,8 @@ pub fn bytes_in_order(t: &View) -> Result<Vec<u8>> {
 /// The bytes of a contiguous CPU tensor that the caller lets this call overwrite.
 pub fn bytes_mut(t: &mut View) -> Result<&mut [u8]> {
     let n = host_extent(t)?;
-    // SAFETY: as in `bytes`; the caller hands this tensor over for writing and holds no slice of its memory.
+    // SAFETY: as in `bytes`; the caller hands this tensor over for writing and holds no slice of
+    // its memory.
     Ok(if n == 0 { &mut [] } else { unsafe { std::slice::from_raw_parts_mut(t.data as *mut u8, n) } })
 }
 

@@ -1,17 +1,21 @@
-//! What is computed on a device: views of memory, and the kernels over them. It knows no framework: no schema, no operator of
-//! any framework, no framework's words for errors. Whoever calls it has checked dtypes and shapes.
+//! What is computed on a device: views of memory, and the kernels over them. It knows no framework:
+//! no schema, no operator of any framework, no framework's words for errors. Whoever calls it has
+//! checked dtypes and shapes.
 //!
-//! A computation takes a [`Context`] and operands as [`View`]s, and enqueues kernels that write results which exist.
+//! A computation takes a [`Context`] and operands as [`View`]s, and enqueues kernels that write
+//! results which exist.
 
 #![deny(unsafe_code)]
-// Fields of specialisations that operators still fill themselves; goes when their launches have moved here.
+// Fields of specialisations that operators still fill themselves; goes when their launches have
+// moved here.
 #![allow(missing_docs)]
 
 /// `return Err(Error::Kind(format!(..)))` unless the condition holds.
 #[macro_export]
 macro_rules! check {
     ($cond:expr, $kind:ident, $($fmt:tt)+) => {
-        // A value first: of a comparison of floats, which NaN fails, the negation is not the opposite comparison.
+        // A value first: of a comparison of floats, which NaN fails, the negation is not the
+        // opposite comparison.
         if !std::convert::identity::<bool>($cond) {
             return Err($crate::error::Error::$kind(format!($($fmt)+)));
         }

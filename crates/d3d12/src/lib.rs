@@ -2,7 +2,8 @@
 //! of `dml_gpu`'s traits, which `D3d12` names. Empty except on Windows.
 //!
 //! Nothing uses it yet: the engine runs on Vulkan. It compiles for Windows, and its tests run on
-//! the available Direct3D 12, which so far was Wine's. `docs/design/direct3d-12.md` lists the missing parts.
+//! the available Direct3D 12, which so far was Wine's. `docs/design/direct3d-12.md` lists the
+//! missing parts.
 //!
 //! # Mapping of the interface to Direct3D
 //!

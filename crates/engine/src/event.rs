@@ -14,13 +14,14 @@ use std::time::Instant;
 pub struct Event {
     queue: Arc<DeviceQueue>,
     marker: Arc<Marker>,
-    /// When it was reached by the host's clock, if it was recorded for timing where the queue has no timestamps.
+    /// When it was reached by the host's clock, if it was recorded for timing where the queue has
+    /// no timestamps.
     reached: Option<Instant>,
 }
 
 impl Event {
-    /// Marks the end of what is enqueued; with `timing`, also the time at which it is reached, for which this waits where the queue
-    /// has no timestamps.
+    /// Marks the end of what is enqueued; with `timing`, also the time at which it is reached, for
+    /// which this waits where the queue has no timestamps.
     ///
     /// # Errors
     /// As [`Device::record_event`](crate::Device::record_event).
@@ -85,7 +86,8 @@ impl Event {
     /// Milliseconds from this event to a later one. Waits for both.
     ///
     /// # Errors
-    /// [`Error::NoTiming`] unless both were recorded for timing on one device; as [`query`](Self::query).
+    /// [`Error::NoTiming`] unless both were recorded for timing on one device; as
+    /// [`query`](Self::query).
     pub fn elapsed_ms(&self, later: &Event) -> Result<f64, Error> {
         if !Arc::ptr_eq(&self.queue, &later.queue) {
             return Err(Error::NoTiming { reason: "they are on different devices" });

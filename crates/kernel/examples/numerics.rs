@@ -1,8 +1,10 @@
-//! Measures the worst error of every function of the math library and writes the tables: of a file in which they stand between
-//! `<!-- begin: math -->` and `<!-- end: math -->`, and likewise `special`. The rest of the file stays as it is.
+//! Measures the worst error of every function of the math library and writes the tables: of a file
+//! in which they stand between `<!-- begin: math -->` and `<!-- end: math -->`, and likewise
+//! `special`. The rest of the file stays as it is.
 //!
-//! `cargo run --release -p dml-kernel --example numerics -- [FILE] [SAMPLES]`; FILE is docs/reference/numerics.md and SAMPLES
-//! (per f32 function) 50,000,000 when left out. f64 is compared with a multiprecision library, so it takes fewer.
+//! `cargo run --release -p dml-kernel --example numerics -- [FILE] [SAMPLES]`; FILE is
+//! docs/reference/numerics.md and SAMPLES (per f32 function) 50,000,000 when left out. f64 is
+//! compared with a multiprecision library, so it takes fewer.
 
 #[path = "../tests/common/reference_double.rs"]
 mod double;
@@ -57,7 +59,8 @@ fn single(case: &single::Case, samples: usize) -> Row {
         workers.into_iter().flat_map(|w| w.join().unwrap_or_default()).collect()
     });
     let samples = found.iter().map(|w| w.samples).sum();
-    // Equal errors are told apart by the input, so that the table does not depend on the order of the threads.
+    // Equal errors are told apart by the input, so that the table does not depend on the order of
+    // the threads.
     let key = |w: &single::Worst| (w.ulp, w.at.first().map(|x| x.to_bits()));
     let worst = found.into_iter().reduce(|a, b| if key(&b) > key(&a) { b } else { a });
     let (ulp, at) = worst.map_or((0.0, Vec::new()), |w| (w.ulp, w.at));

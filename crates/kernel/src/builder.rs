@@ -1,7 +1,7 @@
 //! Writes a kernel as Rust expressions.
 //!
-//! A [`Value`] is a copyable handle on its [`Builder`]; operators and methods on it append instructions where they are
-//! called, so a value is usable only where its definition has run.
+//! A [`Value`] is a copyable handle on its [`Builder`]; operators and methods on it append
+//! instructions where they are called, so a value is usable only where its definition has run.
 
 use crate::dtype::DType;
 use crate::ir::*;
@@ -75,7 +75,8 @@ pub struct Shared<'b> {
     ty: Type,
 }
 
-/// What may stand beside a value in an expression: another value, or a Rust number that takes the value's type.
+/// What may stand beside a value in an expression: another value, or a Rust number that takes the
+/// value's type.
 pub trait Operand<'b> {
     /// The operand as a value of type `like`.
     fn value(self, b: &'b Builder, like: ScalarType) -> Value<'b>;
@@ -260,13 +261,15 @@ impl Builder {
         s.kernel.params.len() as u32 - 1
     }
 
-    /// A tensor argument that the kernel only reads: the next member of the parameter block is its address. Writing through
-    /// it panics while the kernel is built, since the launch orders no write to it.
+    /// A tensor argument that the kernel only reads: the next member of the parameter block is its
+    /// address. Writing through it panics while the kernel is built, since the launch orders no
+    /// write to it.
     pub fn input(&self, name: &str, dtype: DType) -> Pointer<'_> {
         Pointer { b: self, id: self.param_pointer(name, dtype, false), dtype, read_only: true }
     }
 
-    /// A tensor argument that the kernel may write: the next member of the parameter block is its address.
+    /// A tensor argument that the kernel may write: the next member of the parameter block is its
+    /// address.
     pub fn pointer(&self, name: &str, dtype: DType) -> Pointer<'_> {
         Pointer { b: self, id: self.param_pointer(name, dtype, true), dtype, read_only: false }
     }
@@ -446,7 +449,8 @@ impl Builder {
         }
     }
 
-    /// Runs `body` for `i = start, start + step, ..` while `i < end`. All three are integers of `end`'s type.
+    /// Runs `body` for `i = start, start + step, ..` while `i < end`. All three are integers of
+    /// `end`'s type.
     pub fn for_<'b>(
         &'b self,
         start: impl Operand<'b>,
@@ -467,7 +471,8 @@ impl Builder {
         );
     }
 
-    /// Ends this invocation. Not where another invocation of the workgroup may still reach a barrier.
+    /// Ends this invocation. Not where another invocation of the workgroup may still reach a
+    /// barrier.
     pub fn return_(&self) {
         self.stmt(Stmt::Return);
     }
@@ -560,7 +565,8 @@ impl<'b> Value<'b> {
     /// For a bool: `a` where true, `b` elsewhere. Both are evaluated.
     pub fn select(self, a: Value<'b>, b: impl Operand<'b>) -> Value<'b> {
         let b = a.with(b);
-        // Drivers make arithmetic of a choice between constants such as -1.0 and 0.0, and lose the sign of zero.
+        // Drivers make arithmetic of a choice between constants such as -1.0 and 0.0, and lose the
+        // sign of zero.
         if let (Some(x), Some(y)) = (a.constant_bits(), b.constant_bits()) {
             let bits = self.b.def(Type::scalar(x.scalar()), Inst::Select(self.id, x.id, y.id));
             return bits.bitcast(a.ty.scalar);
@@ -647,7 +653,8 @@ impl<'b> Value<'b> {
         self.unary(Unary::HighestBit)
     }
 
-    /// `2^x` of an f32 by the adapter's own instruction, whose bits are its own: see [`Unary::FastExp2`].
+    /// `2^x` of an f32 by the adapter's own instruction, whose bits are its own: see
+    /// [`Unary::FastExp2`].
     pub fn fast_exp2(self) -> Value<'b> {
         self.unary(Unary::FastExp2)
     }
@@ -755,7 +762,8 @@ impl<'b> Value<'b> {
         self.b.def(Type::scalar(self.ty.scalar), Inst::Extract(self.id, i))
     }
 
-    /// Reduction over the subgroup. The order of float additions is the driver's: not for reproducible results.
+    /// Reduction over the subgroup. The order of float additions is the driver's: not for
+    /// reproducible results.
     pub fn subgroup(self, op: Subgroup) -> Value<'b> {
         self.b.def(self.ty, Inst::Subgroup(op, self.id))
     }
@@ -829,8 +837,8 @@ impl<'b> Shared<'b> {
         self.b.stmt(Stmt::StoreShared { shared: self.id, index: index.id, lane: None, value: value.id });
     }
 
-    /// Atomic operation on element `index` (u32) of an array of 32-bit integers; yields the old value. Orders nothing else:
-    /// a barrier does.
+    /// Atomic operation on element `index` (u32) of an array of 32-bit integers; yields the old
+    /// value. Orders nothing else: a barrier does.
     pub fn atomic(self, op: Atomic, index: impl Operand<'b>, value: impl Operand<'b>) -> Value<'b> {
         let index = index.value(self.b, ScalarType::U32);
         let value = value.value(self.b, self.ty.scalar);
@@ -838,8 +846,8 @@ impl<'b> Shared<'b> {
         self.b.def(value.ty, Inst::AtomicShared { op, shared: self.id, index: index.id, value: value.id })
     }
 
-    /// Writes lane `lane` (u32) of the vector element `index` (u32), and leaves its other lanes alone: how a tile
-    /// is transposed on its way to shared memory.
+    /// Writes lane `lane` (u32) of the vector element `index` (u32), and leaves its other lanes
+    /// alone: how a tile is transposed on its way to shared memory.
     pub fn store_lane(self, index: impl Operand<'b>, lane: impl Operand<'b>, value: impl Operand<'b>) {
         if self.ty.lanes == 1 {
             return self.store(index, value);

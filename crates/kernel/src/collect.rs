@@ -1,5 +1,5 @@
-//! Keeps every emitted module as a file, so that `spirv-val`, or a compiler of HLSL, can be asked about all that a program or a
-//! test emitted.
+//! Keeps every emitted module as a file, so that `spirv-val`, or a compiler of HLSL, can be asked
+//! about all that a program or a test emitted.
 
 use dml_environment::{HLSL_DIR, SPIRV_DIR};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,8 +7,9 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Writes the module into the folder that `TORCH_DML_SPIRV_DIR` names, if that is set: one file for each content, as
-/// `NAME-HASH.spv`. `scripts/check_spirv.py` validates the folder. Failures are printed, and nothing else depends on them.
+/// Writes the module into the folder that `TORCH_DML_SPIRV_DIR` names, if that is set: one file for
+/// each content, as `NAME-HASH.spv`. `scripts/check_spirv.py` validates the folder. Failures are
+/// printed, and nothing else depends on them.
 pub(crate) fn collect(name: &str, words: &[u32]) {
     if let Some(folder) = SPIRV_DIR.get() {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -34,8 +35,9 @@ pub(crate) fn collected(name: &str, text: &str) -> Option<Vec<u32>> {
     Some(bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())
 }
 
-/// Notes in that folder, as `NAME-HASH.origin`, what runs of a kernel, which the emitter's words name: the compiler's
-/// module, or for a reason the emitter's. `scripts/check_hlsl.py --ran` counts them.
+/// Notes in that folder, as `NAME-HASH.origin`, what runs of a kernel, which the emitter's words
+/// name: the compiler's module, or for a reason the emitter's. `scripts/check_hlsl.py --ran` counts
+/// them.
 pub(crate) fn collect_origin(name: &str, words: &[u32], reason: Option<&str>) {
     let Some(folder) = HLSL_DIR.get() else { return };
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -58,7 +60,8 @@ fn write(folder: &Path, name: &str, kind: &str, content: &[u8]) -> io::Result<()
     if folder.join(&name).exists() { Ok(()) } else { replace(folder, &name, content) }
 }
 
-/// Other processes write the same file: each a copy of its own first, so that the file is whole from the start.
+/// Other processes write the same file: each a copy of its own first, so that the file is whole
+/// from the start.
 fn replace(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     std::fs::create_dir_all(folder)?;

@@ -5,10 +5,11 @@ use crate::builder::{Builder, Value};
 /// Most bits of a lane's or a component's number.
 const BITS: usize = 8;
 
-/// Where the components of each lane's part of a matrix lie: every bit of a lane's number, and of a component's, is one bit of
-/// the element's row or of its column. So it is on all matrix units known; a driver does not tell, but a kernel can find out.
-/// (Such maps are the simplest of the linear layouts of Zhou et al., "Linear layouts: robust code generation of efficient
-/// tensor computation using F2", 2025.)
+/// Where the components of each lane's part of a matrix lie: every bit of a lane's number, and of a
+/// component's, is one bit of the element's row or of its column. So it is on all matrix units
+/// known; a driver does not tell, but a kernel can find out. (Such maps are the simplest of the
+/// linear layouts of Zhou et al., "Linear layouts: robust code generation of efficient tensor
+/// computation using F2", 2025.)
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ComponentMap {
     lane_bits: u8,
@@ -20,11 +21,12 @@ pub struct ComponentMap {
 }
 
 impl ComponentMap {
-    /// How NVIDIA's units spread a matrix over 32 lanes, and emulated ones over any number from 4 on: four neighbouring lanes
-    /// share a row, of which each has pairs of neighbours.
+    /// How NVIDIA's units spread a matrix over 32 lanes, and emulated ones over any number from 4
+    /// on: four neighbouring lanes share a row, of which each has pairs of neighbours.
     ///
     /// # Panics
-    /// Unless all numbers are powers of two, columns are 8 or more, and lanes are 4 or more and at most four times the rows.
+    /// Unless all numbers are powers of two, columns are 8 or more, and lanes are 4 or more and at
+    /// most four times the rows.
     pub fn quads(rows: u32, columns: u32, lanes: u32) -> ComponentMap {
         assert!([rows, columns, lanes].iter().all(|x| x.is_power_of_two()) && columns >= 8, "a matrix in quads");
         assert!((4..=4 * rows).contains(&lanes), "a matrix of {rows} rows has no quads for {lanes} lanes");
@@ -51,8 +53,8 @@ impl ComponentMap {
         ComponentMap { lane_bits, component_bits, lane, component }
     }
 
-    /// The map of a matrix of which `place(lane, component)` is the row and the column; `None` if it is none, or elements are
-    /// missing.
+    /// The map of a matrix of which `place(lane, component)` is the row and the column; `None` if
+    /// it is none, or elements are missing.
     pub fn found([rows, columns]: [u32; 2], lanes: u32, place: impl Fn(u32, u32) -> [u32; 2]) -> Option<ComponentMap> {
         let all = [rows, columns, lanes];
         let components = (rows * columns).checked_div(lanes)?;
@@ -94,7 +96,8 @@ impl ComponentMap {
         1 << self.component_bits
     }
 
-    /// Row and column of a component of lane 0; what a lane adds to them is the same for all of its components.
+    /// Row and column of a component of lane 0; what a lane adds to them is the same for all of its
+    /// components.
     pub fn component_place(&self, component: u32) -> [u32; 2] {
         sum(self.bits_of_components(), component)
     }
@@ -123,12 +126,14 @@ impl ComponentMap {
         along.map(|(_, bit)| 1 << bit).collect()
     }
 
-    /// The mask of a lane's bit that is the lowest of the row (axis 0) or of the column (axis 1); 0 where a component's is.
+    /// The mask of a lane's bit that is the lowest of the row (axis 0) or of the column (axis 1); 0
+    /// where a component's is.
     pub fn lane_of_neighbour(&self, axis: usize) -> u32 {
         self.bits_of_lanes().zip(0u32..).find(|(place, _)| place[axis] == 1).map_or(0, |(_, bit)| 1 << bit)
     }
 
-    /// Of this map's components the one that lies where each of `other`'s does; `None` where lanes hold other elements.
+    /// Of this map's components the one that lies where each of `other`'s does; `None` where lanes
+    /// hold other elements.
     pub fn order_of(&self, other: &ComponentMap) -> Option<Vec<u32>> {
         let same = self.lane == other.lane && self.lanes() == other.lanes() && self.components() == other.components();
         let find = |place| (0..self.components()).find(|&i| self.component_place(i) == place);

@@ -1,5 +1,5 @@
-//! The kernel that computes each element of its results from the same element of its inputs, all of them dense: neighbours
-//! in memory are neighbours in the walk.
+//! The kernel that computes each element of its results from the same element of its inputs, all of
+//! them dense: neighbours in memory are neighbours in the walk.
 
 use crate::builder::{Builder, Pointer, Value};
 use crate::types::ScalarType;
@@ -10,7 +10,8 @@ pub const GROUP: u32 = 256;
 /// Workgroups that every adapter allows in a dimension.
 pub const MAX_GROUPS: u64 = 65_535;
 
-/// The workgroups of at least `threads` invocations in workgroups of [`GROUP`], [`folded`]; the kernel asks [`linear_id`] for its index.
+/// The workgroups of at least `threads` invocations in workgroups of [`GROUP`], [`folded`]; the
+/// kernel asks [`linear_id`] for its index.
 pub fn groups(threads: u64) -> [u32; 3] {
     folded(threads.div_ceil(u64::from(GROUP)))
 }
@@ -31,8 +32,9 @@ pub fn linear_id(b: &Builder, scalar: ScalarType) -> Value<'_> {
     group * GROUP + b.local_id(0).cast(scalar)
 }
 
-/// Writes the kernel: `lanes` neighbours an invocation in wide accesses, `n` elements (of the index type). An input that is
-/// constant is one element for all. Every input is read before a result is written.
+/// Writes the kernel: `lanes` neighbours an invocation in wide accesses, `n` elements (of the index
+/// type). An input that is constant is one element for all. Every input is read before a result is
+/// written.
 pub fn write<'b>(
     b: &'b Builder,
     n: Value<'b>,
@@ -44,7 +46,8 @@ pub fn write<'b>(
     write_chunk(b, linear_id(b, n.scalar()), n, lanes, outs, inputs, body);
 }
 
-/// As [`write()`], for the invocation that computes the `lanes` elements from `chunk * lanes`, of which those below `n` exist.
+/// As [`write()`], for the invocation that computes the `lanes` elements from `chunk * lanes`, of
+/// which those below `n` exist.
 pub fn write_chunk<'b>(
     b: &'b Builder,
     chunk: Value<'b>,

@@ -1,7 +1,7 @@
 //! Element types of tensors, as they lie in memory.
 //!
-//! A complex number is a pair of reals, the real part first. Kernels know reals alone: a tensor of complex numbers reaches them
-//! as two tensors of reals, or as bits.
+//! A complex number is a pair of reals, the real part first. Kernels know reals alone: a tensor of
+//! complex numbers reaches them as two tensors of reals, or as bits.
 
 use crate::types::{ScalarType, Word};
 use std::fmt;
@@ -152,8 +152,8 @@ impl DType {
         matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
     }
 
-    /// The type in which kernels compute with it: narrow integers in 32 bits, half-precision floats in f32, with a complex
-    /// number's parts as with reals.
+    /// The type in which kernels compute with it: narrow integers in 32 bits, half-precision floats
+    /// in f32, with a complex number's parts as with reals.
     pub const fn compute(self) -> ScalarType {
         match self {
             DType::Bool => ScalarType::Bool,
@@ -178,7 +178,8 @@ impl DType {
         }
     }
 
-    /// The unsigned integer type of the same width, for copying bits; of 16 bytes, that of each half.
+    /// The unsigned integer type of the same width, for copying bits; of 16 bytes, that of each
+    /// half.
     pub const fn bits(self) -> DType {
         match self.bytes() {
             1 => DType::U8,

@@ -1,4 +1,5 @@
-//! A computation on one element of each input, kept so that it can be written into any kernel, beside others.
+//! A computation on one element of each input, kept so that it can be written into any kernel,
+//! beside others.
 
 use crate::builder::{Builder, Value};
 use crate::ir::{Block, Inst, Kernel, Stmt, ValueId, VarId};
@@ -13,8 +14,8 @@ pub struct Element {
 }
 
 impl Element {
-    /// Records what `body` does with inputs of these types. `None` if it does more than compute: reads or writes
-    /// memory, asks for its place, or ends the invocation.
+    /// Records what `body` does with inputs of these types. `None` if it does more than compute:
+    /// reads or writes memory, asks for its place, or ends the invocation.
     pub fn record(
         inputs: &[ScalarType],
         body: impl for<'b> FnOnce(&'b Builder, &[Value<'b>]) -> Vec<Value<'b>>,

@@ -1,7 +1,8 @@
 //! Floats of 8 bits, which are stored and converted but not computed with.
 //!
-//! Source: P. Micikevicius et al., "FP8 formats for deep learning", 2022 (E4M3, without infinities; E5M2); B. Noune et al., "8-bit
-//! numerical formats for deep neural networks", 2022 (the variants with one zero and one NaN, which is the bits of -0).
+//! Source: P. Micikevicius et al., "FP8 formats for deep learning", 2022 (E4M3, without infinities;
+//! E5M2); B. Noune et al., "8-bit numerical formats for deep neural networks", 2022 (the variants
+//! with one zero and one NaN, which is the bits of -0).
 //!
 //! Conversions round to nearest even.
 
@@ -43,13 +44,14 @@ impl Format {
         Some(Format { mantissa, bias, special })
     }
 
-    /// The least magnitude that is neither a number nor rounded to one by its mantissa alone, as f32 bits: one binade above
-    /// the largest number's, or the NaN's own place in it.
+    /// The least magnitude that is neither a number nor rounded to one by its mantissa alone, as
+    /// f32 bits: one binade above the largest number's, or the NaN's own place in it.
     const fn beyond(self) -> u32 {
         match self.special {
             Special::Infinities => (127 + 16) << 23,
             Special::Nan => 480f32.to_bits(),
-            // The exponents of both take all values: the largest one is 1 below what the bits count to.
+            // The exponents of both take all values: the largest one is 1 below what the bits count
+            // to.
             Special::NoNegativeZero => (127 + (SIGN >> self.mantissa) - self.bias) << 23,
         }
     }
@@ -90,7 +92,8 @@ impl Format {
         matches!(self.special, Special::Infinities)
     }
 
-    /// Adding it to a magnitude below the least normal number has f32's adder round at this format's last bit.
+    /// Adding it to a magnitude below the least normal number has f32's adder round at this
+    /// format's last bit.
     fn aligner(self) -> f32 {
         2f32.powi(24 - self.bias as i32 - self.mantissa as i32)
     }

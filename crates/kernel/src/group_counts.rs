@@ -2,15 +2,17 @@
 
 use crate::ir::{Binary, Block, Builtin, Inst, Kernel, MatrixStmt, PointerBase, Stmt, ValueId};
 
-/// Along which dimensions a launch of a kernel may be cut into launches of some of its workgroups each.
+/// Along which dimensions a launch of a kernel may be cut into launches of some of its workgroups
+/// each.
 ///
-/// A workgroup's index is the same in a part as in the whole; what the kernel is told of the number of workgroups is the part's. So a launch is
-/// cut along a dimension whose number the kernel does not ask for, or only multiplies by an index that is 0:
-/// `index(0) + index(1) * number(0)` may be cut along dimension 1, and along 0 where there is one workgroup along 1.
+/// A workgroup's index is the same in a part as in the whole; what the kernel is told of the number
+/// of workgroups is the part's. So a launch is cut along a dimension whose number the kernel does
+/// not ask for, or only multiplies by an index that is 0: `index(0) + index(1) * number(0)` may be
+/// cut along dimension 1, and along 0 where there is one workgroup along 1.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct GroupCounts {
-    /// Of each dimension, a bit for each of those that must have one workgroup for a cut along it: its own where the number
-    /// itself counts.
+    /// Of each dimension, a bit for each of those that must have one workgroup for a cut along it:
+    /// its own where the number itself counts.
     alone: [u8; 3],
 }
 
@@ -31,7 +33,8 @@ impl GroupCounts {
 
 struct Search<'k> {
     kernel: &'k Kernel,
-    /// Of each value: it is the number of workgroups along this dimension, as an integer of any width.
+    /// Of each value: it is the number of workgroups along this dimension, as an integer of any
+    /// width.
     numbers: Vec<Option<u8>>,
     /// Of each value: it is 0 where there is one workgroup along each of these dimensions (bits).
     zeros: Vec<Option<u8>>,

@@ -126,7 +126,8 @@ pub enum PointerBase {
     Param(u32),
     /// Another pointer, moved by a value in elements (u64 or i64).
     Offset(PointerId, ValueId),
-    /// The address in a value: two u32, low first. Only kernels that were [lowered](crate::Target) have such.
+    /// The address in a value: two u32, low first. Only kernels that were [lowered](crate::Target)
+    /// have such.
     Address(ValueId),
 }
 
@@ -187,7 +188,8 @@ pub enum Stmt {
     SubgroupBarrier,
     /// A function of the library. For whom its name says nothing, it is the statements of its body.
     Call(Box<Call>),
-    /// What a whole subgroup does with its matrix registers. Every invocation of it gets there, with the same values.
+    /// What a whole subgroup does with its matrix registers. Every invocation of it gets there,
+    /// with the same values.
     Matrix(MatrixStmt),
     /// Ends the invocation. Only at the outermost level or inside an `If` that holds no barrier.
     Return,
@@ -210,8 +212,8 @@ pub struct Call {
     pub body: Block,
 }
 
-/// A statement on matrix registers. Indices and strides (u32) count elements of the shared array as it is declared, or
-/// elements of the pointer, whose dtype is the matrix's.
+/// A statement on matrix registers. Indices and strides (u32) count elements of the shared array as
+/// it is declared, or elements of the pointer, whose dtype is the matrix's.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum MatrixStmt {
@@ -235,7 +237,8 @@ pub enum MatrixStmt {
         stride: ValueId,
         layout: MatrixLayout,
     },
-    /// `sum += left * right`. In which order and how exactly products are added up is the driver's choice.
+    /// `sum += left * right`. In which order and how exactly products are added up is the driver's
+    /// choice.
     MultiplyAdd {
         sum: MatrixId,
         left: MatrixId,
@@ -256,7 +259,8 @@ pub enum MatrixStmt {
         to: MatrixId,
         from: MatrixId,
     },
-    /// Each invocation gives one of its own components an f32 of its own, rounded to the matrix's dtype.
+    /// Each invocation gives one of its own components an f32 of its own, rounded to the matrix's
+    /// dtype.
     SetComponent {
         matrix: MatrixId,
         component: u32,
@@ -267,7 +271,8 @@ pub enum MatrixStmt {
 /// Where a matrix is loaded from or stored to.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum MatrixMemory {
-    /// A shared array of numbers of 4 bytes or vectors of them, in whose bytes the elements lie packed.
+    /// A shared array of numbers of 4 bytes or vectors of them, in whose bytes the elements lie
+    /// packed.
     Shared(SharedId),
     /// A tensor.
     Pointer(PointerId),
@@ -292,7 +297,8 @@ pub enum Inst {
     Binary(Binary, ValueId, ValueId),
     Compare(Compare, ValueId, ValueId),
     Select(ValueId, ValueId, ValueId),
-    /// Conversion of a number to the value's type. Floats to integers truncate; out of range is undefined.
+    /// Conversion of a number to the value's type. Floats to integers truncate; out of range is
+    /// undefined.
     Cast(ValueId),
     /// The same bits as another type of the same width.
     Bitcast(ValueId),
@@ -302,7 +308,8 @@ pub enum Inst {
         var: VarId,
         index: Option<ValueId>,
     },
-    /// Element `index`, or with lanes above 1 the elements from `index * lanes`, aligned to the whole vector.
+    /// Element `index`, or with lanes above 1 the elements from `index * lanes`, aligned to the
+    /// whole vector.
     Load {
         pointer: PointerId,
         index: ValueId,
@@ -337,16 +344,16 @@ pub enum Inst {
     Subgroup(Subgroup, ValueId),
     /// The value of the lane whose index is this one's exclusive-or `mask`.
     ShuffleXor(ValueId, u32),
-    /// A component of this invocation's part of a matrix of floats, as an f32. Which elements an invocation has, and in which
-    /// order, is the driver's choice.
+    /// A component of this invocation's part of a matrix of floats, as an f32. Which elements an
+    /// invocation has, and in which order, is the driver's choice.
     Component {
         matrix: MatrixId,
         component: u32,
     },
     /// The larger one of two f32; of a NaN and a number, either.
     Larger(ValueId, ValueId),
-    /// Two f32 as f16 in a word, the first one in its low half: rounded to nearest even, infinite beyond f16's range, a NaN for
-    /// a NaN.
+    /// Two f32 as f16 in a word, the first one in its low half: rounded to nearest even, infinite
+    /// beyond f16's range, a NaN for a NaN.
     Halves(ValueId, ValueId),
     /// The f16 in the low (0) or the high (1) half of a word, as an f32.
     Half(ValueId, u8),
@@ -359,8 +366,8 @@ impl Inst {
         matches!(self, Inst::ConstBool(_) | Inst::ConstInt(_) | Inst::ConstFloat(_) | Inst::Builtin(_) | Inst::Param(_))
     }
 
-    /// The instruction with every value that it takes replaced by what `f` makes of it. Variables, pointers and shared
-    /// arrays keep their numbers.
+    /// The instruction with every value that it takes replaced by what `f` makes of it. Variables,
+    /// pointers and shared arrays keep their numbers.
     pub(crate) fn map(&self, mut f: impl FnMut(ValueId) -> ValueId) -> Inst {
         match *self {
             Inst::ConstBool(_)
@@ -431,12 +438,14 @@ pub enum Unary {
     CountOneBits,
     /// Index of the highest set bit of an unsigned 32-bit integer, all ones for 0.
     HighestBit,
-    /// A power of two (f32) by the adapter's own instruction: Vulkan promises 3 + 2|x| units in the last place, results below
-    /// 2^-126 may be 0, and adapters differ. For what is rounded to 16 bits afterwards; [`crate::math::exp2`] is exact elsewhere.
+    /// A power of two (f32) by the adapter's own instruction: Vulkan promises 3 + 2|x| units in the
+    /// last place, results below 2^-126 may be 0, and adapters differ. For what is rounded to 16
+    /// bits afterwards; [`crate::math::exp2`] is exact elsewhere.
     FastExp2,
 }
 
-/// Operations on two values of one type. Float operations are correctly rounded and never contracted.
+/// Operations on two values of one type. Float operations are correctly rounded and never
+/// contracted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Binary {

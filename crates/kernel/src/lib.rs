@@ -2,9 +2,10 @@
 //! ([`ir::Kernel`]) that prints itself without loss, and becomes SPIR-V by [`ir::Kernel::emit`].
 //! Nothing here knows a GPU or a driver.
 //!
-//! What is promised: float addition, subtraction and multiplication are correctly rounded and never contracted; every
-//! other float function is built from them ([`math`]), so results have the same bits on every driver, for normal
-//! numbers. A kernel reads and writes its arguments by index and does no other address arithmetic.
+//! What is promised: float addition, subtraction and multiplication are correctly rounded and never
+//! contracted; every other float function is built from them ([`math`]), so results have the same
+//! bits on every driver, for normal numbers. A kernel reads and writes its arguments by index and
+//! does no other address arithmetic.
 //!
 //! ```
 //! use dml_kernel::interpret::{Argument, run};

@@ -1,7 +1,7 @@
 //! Matrices that a subgroup holds together, on the adapter's matrix units or emulated.
 //!
-//! An emulated matrix is a private array of each invocation, and every invocation computes all of it: for tests on adapters
-//! that have no matrix units, and to say what they compute.
+//! An emulated matrix is a private array of each invocation, and every invocation computes all of
+//! it: for tests on adapters that have no matrix units, and to say what they compute.
 
 use crate::builder::{Builder, LocalArray, Operand, Pointer, Shared, Value};
 use crate::component_map::ComponentMap;
@@ -11,8 +11,8 @@ use crate::matrix_type::{MatrixLayout, MatrixType, MatrixUse};
 use crate::storage::{convert, decode};
 use crate::types::{ScalarType, Type};
 
-/// A matrix of a subgroup: mutable, and uninitialised at first. Every invocation of the subgroup must reach what is done
-/// with it, with the same values.
+/// A matrix of a subgroup: mutable, and uninitialised at first. Every invocation of the subgroup
+/// must reach what is done with it, with the same values.
 #[derive(Copy, Clone)]
 pub struct Matrix<'b> {
     b: &'b Builder,
@@ -29,7 +29,8 @@ enum Place<'b> {
 /// Memory that a matrix is loaded from or stored to.
 #[derive(Copy, Clone)]
 pub enum MatrixSource<'b> {
-    /// A shared array of numbers of 4 bytes or vectors of them; the matrix's elements lie packed in its bytes.
+    /// A shared array of numbers of 4 bytes or vectors of them; the matrix's elements lie packed in
+    /// its bytes.
     Shared(Shared<'b>),
     /// Elements of the matrix's dtype.
     Pointer(Pointer<'b>),
@@ -113,9 +114,9 @@ impl<'b> Matrix<'b> {
         }
     }
 
-    /// Loads it from element `index` of memory on; neighbouring rows (columns, where they are contiguous) are `stride`
-    /// elements apart. Elements of memory are those of the shared array as it is declared, or of the pointer's dtype, the
-    /// matrix's own.
+    /// Loads it from element `index` of memory on; neighbouring rows (columns, where they are
+    /// contiguous) are `stride` elements apart. Elements of memory are those of the shared array as
+    /// it is declared, or of the pointer's dtype, the matrix's own.
     pub fn load(
         self,
         from: impl Into<MatrixSource<'b>>,
@@ -157,7 +158,8 @@ impl<'b> Matrix<'b> {
         }
     }
 
-    /// Runs `body` for every line of neighbours in memory (a value), every place in it, and the element there.
+    /// Runs `body` for every line of neighbours in memory (a value), every place in it, and the
+    /// element there.
     fn lines(self, layout: MatrixLayout, body: impl Fn(Value<'b>, u32, Value<'b>)) {
         let MatrixType { rows, columns, .. } = self.ty;
         let (lines, length) = if layout == MatrixLayout::RowMajor { (rows, columns) } else { (columns, rows) };
@@ -172,7 +174,8 @@ impl<'b> Matrix<'b> {
         });
     }
 
-    /// Of shared memory: the element of the array, its lane and the bits in that, where number `along` of a line lies.
+    /// Of shared memory: the element of the array, its lane and the bits in that, where number
+    /// `along` of a line lies.
     fn packed(self, shared: Shared<'b>, along: u32) -> (u32, u8, u32) {
         let bits = along * 8 * self.ty.dtype.bytes() as u32;
         let lanes = u32::from(shared.lanes());
@@ -261,7 +264,8 @@ impl<'b> Matrix<'b> {
         }
     }
 
-    /// Replaces this invocation's part of a matrix of floats by numbers (f32), rounded to the matrix's dtype.
+    /// Replaces this invocation's part of a matrix of floats by numbers (f32), rounded to the
+    /// matrix's dtype.
     pub fn set_components(self, map: &ComponentMap, values: &[Value<'b>]) {
         assert_eq!(values.len(), map.components() as usize, "one number for each component");
         match self.place {

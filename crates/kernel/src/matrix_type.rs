@@ -26,7 +26,8 @@ impl MatrixUse {
     }
 }
 
-/// A matrix that the invocations of a subgroup hold together; which element is whose is the driver's choice.
+/// A matrix that the invocations of a subgroup hold together; which element is whose is the
+/// driver's choice.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MatrixType {
     /// Its elements: f16, bf16, i8 or u8; f32, f16 or i32 in an accumulator.

@@ -1,7 +1,10 @@
-//! How each dtype lies in memory: the one place where kernels convert between memory and compute types.
+//! How each dtype lies in memory: the one place where kernels convert between memory and compute
+//! types.
 //!
-//! bf16 and [floats of 8 bits](crate::float8) are decoded and encoded with integer operations, rounding to nearest even, so that no driver's
-//! conversion is involved; f16 by the [language's conversions](crate::ir::Inst::Halves), for which adapters that promise nothing get such operations.
+//! bf16 and [floats of 8 bits](crate::float8) are decoded and encoded with integer operations,
+//! rounding to nearest even, so that no driver's conversion is involved; f16 by the [language's
+//! conversions](crate::ir::Inst::Halves), for which adapters that promise nothing get such
+//! operations.
 
 use crate::builder::{Operand, Pointer, Value};
 use crate::dtype::DType;
@@ -32,7 +35,8 @@ of_dtypes! {
 pub(crate) const ENCODE_PAIR: &str = "encode_pair_bf16";
 
 impl<'b> Pointer<'b> {
-    /// Element `index`, in the dtype's compute type. Indices are u32 below 2^31, or any 64-bit integer.
+    /// Element `index`, in the dtype's compute type. Indices are u32 below 2^31, or any 64-bit
+    /// integer.
     pub fn load(self, index: impl Operand<'b>) -> Value<'b> {
         let index = index.value(self.builder(), ScalarType::U32);
         let raw = self.load_raw(index, Type::scalar(self.dtype().word().value()));
@@ -46,8 +50,8 @@ impl<'b> Pointer<'b> {
         self.store_raw(index, encode(value, self.dtype()));
     }
 
-    /// The `n` elements from `chunk * n`, in one access where the bytes allow it.
-    /// The address of the first must be a multiple of `n * size`; `n` is a power of two and `n * size` at most 32.
+    /// The `n` elements from `chunk * n`, in one access where the bytes allow it. The address of
+    /// the first must be a multiple of `n * size`; `n` is a power of two and `n * size` at most 32.
     pub fn load_chunk(self, chunk: Value<'b>, n: u32) -> Vec<Value<'b>> {
         let dtype = self.dtype();
         let bytes = dtype.bytes() as u32 * n;
@@ -70,7 +74,8 @@ impl<'b> Pointer<'b> {
         }
     }
 
-    /// Writes `values` to the elements from `chunk * values.len()`, under [`Pointer::load_chunk`]'s conditions.
+    /// Writes `values` to the elements from `chunk * values.len()`, under [`Pointer::load_chunk`]'s
+    /// conditions.
     pub fn store_chunk(self, chunk: Value<'b>, values: &[Value<'b>]) {
         let dtype = self.dtype();
         let n = values.len() as u32;
@@ -145,7 +150,8 @@ fn decoded(raw: Value<'_>, dtype: DType) -> Value<'_> {
     }
 }
 
-/// A value as the word to store: converted to the dtype's compute type, then narrowed. Bits above the dtype's are undefined.
+/// A value as the word to store: converted to the dtype's compute type, then narrowed. Bits above
+/// the dtype's are undefined.
 pub fn encode(value: Value<'_>, dtype: DType) -> Value<'_> {
     remembered(value, conversions(dtype).map(|[_, name, _]| name), || encoded(value, dtype))
 }
@@ -165,8 +171,8 @@ fn encoded(value: Value<'_>, dtype: DType) -> Value<'_> {
     }
 }
 
-/// A float as a whole number of the dtype's compute type. What that does not hold, NaN too, is its least number, as x86 has it
-/// and so the CPU; SPIR-V leaves it open, and drivers differ.
+/// A float as a whole number of the dtype's compute type. What that does not hold, NaN too, is its
+/// least number, as x86 has it and so the CPU; SPIR-V leaves it open, and drivers differ.
 fn truncated(value: Value<'_>, dtype: DType) -> Value<'_> {
     if dtype == DType::U64 {
         // The upper half of its numbers is converted without the upper bit, which is then added.
@@ -184,8 +190,8 @@ fn truncated(value: Value<'_>, dtype: DType) -> Value<'_> {
     inside.select(value.cast(to), value.builder().int(to, least)).cast(dtype.compute())
 }
 
-/// A value as it would be after a store to a tensor of the dtype and a load from it: converted to the dtype's compute
-/// type, and rounded or wrapped to what the dtype holds.
+/// A value as it would be after a store to a tensor of the dtype and a load from it: converted to
+/// the dtype's compute type, and rounded or wrapped to what the dtype holds.
 pub fn convert(value: Value<'_>, dtype: DType) -> Value<'_> {
     remembered(value, conversions(dtype).map(|[_, _, name]| name), || rounded(value, dtype))
 }
@@ -213,8 +219,8 @@ pub fn encode_pair<'b>([low, high]: [Value<'b>; 2], dtype: DType) -> Value<'b> {
     }
 }
 
-/// An f32 as it would be after its conversion to f16 and back, by integer operations: NVIDIA's compiler takes such a pair of conversions for
-/// nothing.
+/// An f32 as it would be after its conversion to f16 and back, by integer operations: NVIDIA's
+/// compiler takes such a pair of conversions for nothing.
 fn rounded_f16(x: Value<'_>) -> Value<'_> {
     let bits = x.bitcast(ScalarType::U32);
     let magnitude = bits & 0x7fff_ffffu32;
@@ -238,7 +244,8 @@ fn rounded_bf16(x: Value<'_>) -> Value<'_> {
     x.is_nan().select(x.b.u32(0x7fc0_0000), rounded)
 }
 
-/// A pointer through which one 32-bit word is moved at a time: a narrow dtype's own would move one element.
+/// A pointer through which one 32-bit word is moved at a time: a narrow dtype's own would move one
+/// element.
 fn whole_words(p: Pointer<'_>, bytes: u32) -> Pointer<'_> {
     if bytes == 4 && p.dtype().bytes() < 4 { p.retyped(DType::U32) } else { p }
 }

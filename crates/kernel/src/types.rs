@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// The type of a value that a kernel computes with. Narrower types exist in memory only ([`crate::DType`]).
+/// The type of a value that a kernel computes with. Narrower types exist in memory only
+/// ([`crate::DType`]).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum ScalarType {
@@ -94,7 +95,8 @@ impl fmt::Display for Type {
     }
 }
 
-/// How elements lie in memory, as far as a load instruction sees it: 8 and 16-bit words are widened to u32.
+/// How elements lie in memory, as far as a load instruction sees it: 8 and 16-bit words are widened
+/// to u32.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Word {

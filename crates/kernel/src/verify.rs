@@ -1,7 +1,9 @@
-//! Checks a kernel's types before it is emitted, so that no driver is handed an invalid module: some end the process.
+//! Checks a kernel's types before it is emitted, so that no driver is handed an invalid module:
+//! some end the process.
 //!
-//! Every instruction has operands of the types that SPIR-V's instruction takes, and uses values only where their definition
-//! has run. What `spirv-val` would say of the module is known here without it, in microseconds.
+//! Every instruction has operands of the types that SPIR-V's instruction takes, and uses values
+//! only where their definition has run. What `spirv-val` would say of the module is known here
+//! without it, in microseconds.
 
 use crate::ir::*;
 use crate::matrix_type::{MatrixType, MatrixUse};
@@ -502,7 +504,8 @@ impl Verifier<'_> {
             Stmt::While { ref test, cond, ref body, unroll: _ } => {
                 let ends = test.0.iter().any(|stmt| matches!(stmt, Stmt::Return));
                 check(!ends, || "a loop returns before its while".to_owned())?;
-                // The test runs at least once, and before the body: what it defines is usable in the body and behind the loop.
+                // The test runs at least once, and before the body: what it defines is usable in
+                // the body and behind the loop.
                 self.open(test)?;
                 let ty = self.used(cond)?;
                 check(ty == BOOL, || format!("while takes a bool, not {ty}"))?;

@@ -1,5 +1,5 @@
-//! Emitted modules are collected where `TORCH_DML_SPIRV_DIR` says, each content once, and as HLSL where `TORCH_DML_HLSL_DIR`
-//! says, with a note of what runs.
+//! Emitted modules are collected where `TORCH_DML_SPIRV_DIR` says, each content once, and as HLSL
+//! where `TORCH_DML_HLSL_DIR` says, with a note of what runs.
 
 use dml_kernel::{Builder, DType, ScalarType};
 use std::path::{Path, PathBuf};

@@ -81,7 +81,8 @@ const SPECIAL: [f64; 21] = [
 
 type C = fn(f64, f64) -> f64;
 
-/// C's functions as `libm` has them on every system, for their special values; elsewhere they are near the exact value.
+/// C's functions as `libm` has them on every system, for their special values; elsewhere they are
+/// near the exact value.
 const C_FUNCTIONS: [(&str, C); 27] = [
     ("mul", |x, y| x * y),
     ("div", |x, y| x / y),

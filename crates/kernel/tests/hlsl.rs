@@ -1,4 +1,5 @@
-//! Kernels as HLSL: what stands in the text. That it compiles, and computes the same, `make test-hlsl` tries.
+//! Kernels as HLSL: what stands in the text. That it compiles, and computes the same,
+//! `make test-hlsl` tries.
 
 use dml_kernel::hlsl::Unsupported;
 use dml_kernel::matrix::product_types;

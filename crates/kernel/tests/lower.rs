@@ -1,5 +1,5 @@
-//! Kernels that were rewritten for adapters that lack something do what they did: run by the interpreter beside the
-//! original, and shown to `spirv-val`.
+//! Kernels that were rewritten for adapters that lack something do what they did: run by the
+//! interpreter beside the original, and shown to `spirv-val`.
 
 mod common;
 
@@ -36,7 +36,8 @@ fn targets() -> Vec<Target> {
     ]
 }
 
-/// Runs the kernel as it is and as each target has it, on copies of `memory`; the results are the same, and valid.
+/// Runs the kernel as it is and as each target has it, on copies of `memory`; the results are the
+/// same, and valid.
 fn same_everywhere(kernel: &Kernel, groups: [u32; 3], memory: &[Vec<u8>], numbers: &[u64]) -> Vec<Vec<u8>> {
     let result = |kernel: &Kernel| {
         let mut memory = memory.to_vec();
@@ -316,7 +317,8 @@ fn chunks_of_every_width() {
     }
 }
 
-/// One invocation stands for several: each has its own variables and returns by itself, and barriers hold them together.
+/// One invocation stands for several: each has its own variables and returns by itself, and
+/// barriers hold them together.
 #[test]
 fn workgroups_that_are_too_large() {
     for size in [[256, 1, 1], [8, 16, 2], [300, 1, 1]] {
@@ -412,7 +414,8 @@ fn what_cannot_be_rewritten_is_needed() {
     assert!(subgroup.subgroup_arithmetic && subgroup.workgroup_invocations == 256 && !subgroup.i64);
 }
 
-/// A store of a byte leaves its neighbours alone in every order of the invocations: it is one exchange of a word.
+/// A store of a byte leaves its neighbours alone in every order of the invocations: it is one
+/// exchange of a word.
 #[test]
 fn narrow_stores_do_not_tear() {
     let b = Builder::new("store", [4, 1, 1]);

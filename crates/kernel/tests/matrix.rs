@@ -1,4 +1,5 @@
-//! Matrices of subgroups: what the interpreter computes with registers, and with emulated ones, which must be the same.
+//! Matrices of subgroups: what the interpreter computes with registers, and with emulated ones,
+//! which must be the same.
 
 use dml_kernel::interpret::{Argument, run};
 use dml_kernel::matrix::product_types;
@@ -171,7 +172,8 @@ fn registers_need_matrix_units_and_emulated_ones_none() -> Result<(), dml_kernel
     Ok(())
 }
 
-/// `c = 2 (a + 1)`, by components: of the left operand before it is multiplied by 1, and of the sum.
+/// `c = 2 (a + 1)`, by components: of the left operand before it is multiplied by 1, and of the
+/// sum.
 #[test]
 fn invocations_have_components() {
     for (emulated, operands) in [(false, DType::F16), (true, DType::F16), (false, DType::BF16), (true, DType::BF16)] {

@@ -1,5 +1,5 @@
-//! No result of the math library depends on what an adapter does with subnormals in its own arithmetic: the interpreter
-//! gives the same bits where it keeps them and where it flushes them.
+//! No result of the math library depends on what an adapter does with subnormals in its own
+//! arithmetic: the interpreter gives the same bits where it keeps them and where it flushes them.
 
 use dml_kernel::interpret::{Function, Subnormals};
 use dml_kernel::{ScalarType, Value, math};

@@ -15,8 +15,9 @@ pub fn allocations() -> u64 {
     COUNT.get()
 }
 
-// SAFETY: the system's allocator does the work and keeps to the trait's contract; the other methods' defaults build on these
-// two. Counting touches a plain thread-local number, which allocates nothing, and is left out where that is gone.
+// SAFETY: the system's allocator does the work and keeps to the trait's contract; the other
+// methods' defaults build on these two. Counting touches a plain thread-local number, which
+// allocates nothing, and is left out where that is gone.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = COUNT.try_with(|count| count.set(count.get() + 1));

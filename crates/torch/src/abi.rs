@@ -1,5 +1,5 @@
-//! The types and constants of the C ABI. `plugin/engine.h` and `python/torch_dml/abi.py` are written
-//! from this file and from the functions of the other files (`tests/abi`).
+//! The types and constants of the C ABI. `plugin/engine.h` and `python/torch_dml/abi.py` are
+//! written from this file and from the functions of the other files (`tests/abi`).
 
 use std::ffi::{c_char, c_void};
 

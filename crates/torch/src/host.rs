@@ -39,8 +39,8 @@ impl<'a> Plugin<'a> {
     /// [`yielded`](Self::yielded) with the tensor's sizes and strides as the plugin has them.
     fn made(callback: impl FnOnce(*mut DmlTensor) -> i32) -> Result<View> {
         let made = Self::yielded(callback).map_err(Error::Host)?;
-        // SAFETY: the plugin's sizes and strides of a tensor that it holds until the operator's call ends: nothing resizes it
-        // before they are copied here.
+        // SAFETY: the plugin's sizes and strides of a tensor that it holds until the operator's
+        // call ends: nothing resizes it before they are copied here.
         unsafe { tensor(&made) }.map_err(|e| Error::Fallback(e.message.unwrap_or_default()))
     }
 }

@@ -1,6 +1,6 @@
-//! The C ABI of the engine, libdml_torch. The PyTorch plugins call it through `plugin/engine.h`, and
-//! the Python package through `python/torch_dml/abi.py`. Both files are written from the sources of
-//! this crate (`tests/abi`). It is plain C without PyTorch's types.
+//! The C ABI of the engine, libdml_torch. The PyTorch plugins call it through `plugin/engine.h`,
+//! and the Python package through `python/torch_dml/abi.py`. Both files are written from the
+//! sources of this crate (`tests/abi`). It is plain C without PyTorch's types.
 //!
 //! A function that can fail returns a `DmlStatus`; `dml_last_error()` has the message. Sizes and
 //! strides are in elements, memory figures in bytes. No panic crosses the interface, and no pointer
@@ -9,13 +9,14 @@
 //!
 //! - **places**: a pointer for a result is not null, aligned, and valid for a write of its type;
 //! - **arrays**: a pointer with a length is valid for that many initialised values. Nobody writes
-//!   them during the call, unless the call itself does. If the length is 0, the pointer may be null;
-//! - **values**: a `DmlValue` has the content that its tag selects, and its arrays are valid as above
-//!   during the call;
-//! - **host**: the functions of a `DmlHost` may be called, with its `context`, on the calling thread
-//!   until the call returns;
-//! - **handles**: a handle is 0, or the result of the function that makes handles of its kind, and was
-//!   not freed. Several threads may use it at a time, but not while a thread frees it;
+//!   them during the call, unless the call itself does. If the length is 0, the pointer may be
+//!   null;
+//! - **values**: a `DmlValue` has the content that its tag selects, and its arrays are valid as
+//!   above during the call;
+//! - **host**: the functions of a `DmlHost` may be called, with its `context`, on the calling
+//!   thread until the call returns;
+//! - **handles**: a handle is 0, or the result of the function that makes handles of its kind, and
+//!   was not freed. Several threads may use it at a time, but not while a thread frees it;
 //! - **texts**: a string is null or ends with a 0.
 //!
 //! The proofs of the `unsafe` blocks name the contract by these words.

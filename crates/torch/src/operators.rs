@@ -100,8 +100,9 @@ pub unsafe extern "C" fn dml_call(
     })
 }
 
-/// Describes the results of a call of operator `op` on dml:`device` without running it, as tensors without a handle and without
-/// memory. Lists, sizes and strides in `results` belong to the engine and live until the calling thread's next `dml_infer`.
+/// Describes the results of a call of operator `op` on dml:`device` without running it, as tensors
+/// without a handle and without memory. Lists, sizes and strides in `results` belong to the engine
+/// and live until the calling thread's next `dml_infer`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_infer(
     op: u32,
@@ -182,7 +183,8 @@ fn check_inferred(
     }
 }
 
-/// An engine's error does not know what was asked of it; the operator, shapes and dtypes are added here.
+/// An engine's error does not know what was asked of it; the operator, shapes and dtypes are added
+/// here.
 fn explain(e: dml_aten::Error, name: &str, args: &[Arg]) -> Failure {
     use dml_engine::Error as Engine;
     let wants_context = matches!(

@@ -1,4 +1,6 @@
-"""The command line. Each command imports what it needs when it runs: `doctor` works where torch does not."""
+"""The command line. Each command imports what it needs when it runs: `doctor` works where torch
+does not.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,8 @@ def _run(options: argparse.Namespace) -> int:
 
         return demo.run(options.device, options.epochs, options.seed)
     if options.command == "trace":
-        # PyTorch's collector tells on stderr that it found no CUDA device; it reads this when torch is imported.
+        # PyTorch's collector tells on stderr that it found no CUDA device; it reads this when torch
+        # is imported.
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
         from torch_dml.cli import trace
 
@@ -202,7 +205,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("script", metavar="SCRIPT", help="a Python file; the options of this command come before it")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="arguments of the script")
 
-    # What doctor runs in a child process, so that a driver that crashes does not take doctor with it.
+    # What doctor runs in a child process, so that a driver that crashes does not take doctor with
+    # it.
     probe = commands.add_parser("_probe")
     probe.add_argument("step")
     return parser

@@ -1,4 +1,6 @@
-"""Runs the steps of torch_dml.cli.probe in a child process: a driver that crashes takes nobody with it."""
+"""Runs the steps of torch_dml.cli.probe in a child process: a driver that crashes takes nobody with
+it.
+"""
 
 from __future__ import annotations
 

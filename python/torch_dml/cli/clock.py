@@ -12,7 +12,9 @@ _IMPORTED = time.time()
 
 
 def since_start() -> float:
-    """Return the seconds since the process started; since this module was imported where the system does not tell."""
+    """Return the seconds since the process started; since this module was imported where the system
+    does not tell.
+    """
     try:
         if sys.platform == "linux":
             return _linux()

@@ -1,4 +1,6 @@
-"""`compare`: runs a script's training steps beside the CPU's, and names the first operator that stands out."""
+"""`compare`: runs a script's training steps beside the CPU's, and names the first operator that
+stands out.
+"""
 
 from __future__ import annotations
 

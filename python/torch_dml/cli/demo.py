@@ -1,4 +1,6 @@
-"""`demo`: a convolutional network learns handwritten digits on the device, then on the CPU, step for step the same."""
+"""`demo`: a convolutional network learns handwritten digits on the device, then on the CPU, step
+for step the same.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class Result:
 
 
 def run(device_name: str, epochs: int, seed: int) -> int:
-    """Train and print; return 1 when the accuracy misses the goal or an operator fell back to the CPU."""
+    """Train and print; return 1 when the accuracy misses the goal or an operator fell back to the
+    CPU.
+    """
     console = Console(file=sys.stdout)
     on_dml = device_name.partition(":")[0] == "dml"
     if on_dml:

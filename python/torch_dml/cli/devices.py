@@ -25,7 +25,8 @@ def run(as_json: bool) -> int:
         print(vulkan.explain_no_device(engine.why_no_device()), file=sys.stderr)
         return 1
     console = Console()
-    # A narrow window wraps the lines of a whole table rather than getting one with the names cut off.
+    # A narrow window wraps the lines of a whole table rather than getting one with the names cut
+    # off.
     console.width = max(console.width, _WIDTH)
     console.print(_table(found))
     return 0

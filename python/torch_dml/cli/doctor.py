@@ -1,4 +1,5 @@
-"""`doctor`: checks every part that the device needs, in the order in which they build on each other.
+"""`doctor`: checks every part that the device needs, in the order in which they build on each
+other.
 
 It imports neither torch nor a library of this package: what may be broken runs in a child process.
 """
@@ -69,7 +70,9 @@ def run() -> int:
 
 
 def _print_advice(broken: bool, devices: list[dict[str, Any]]) -> None:
-    """Say how to get a driver: for every system when none works, for this one when only a software adapter does."""
+    """Say how to get a driver: for every system when none works, for this one when only a software
+    adapter does.
+    """
     here = vulkan.system()
     systems = sorted(("windows", "linux", "wsl"), key=lambda name: name != here) if broken else [here]
     if broken or all(device.get("software") for device in devices):

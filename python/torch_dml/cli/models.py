@@ -10,7 +10,9 @@ from torch import nn
 
 @dataclass
 class Digits:
-    """scikit-learn's handwritten digits: images (n, 1, 8, 8) in float32 from 0 to 1, and labels, on the CPU."""
+    """scikit-learn's handwritten digits: images (n, 1, 8, 8) in float32 from 0 to 1, and labels, on
+    the CPU.
+    """
 
     train_images: torch.Tensor
     train_labels: torch.Tensor
@@ -53,7 +55,9 @@ def mlp(inputs: int = 8, width: int = 64, outputs: int = 4) -> nn.Sequential:
 
 
 class GPT(nn.Module):
-    """A decoder of the shape of GPT-2 (Radford and others, 2019), its output tied to its embedding."""
+    """A decoder of the shape of GPT-2 (Radford and others, 2019), its output tied to its
+    embedding.
+    """
 
     def __init__(self, layers: int = 12, width: int = 768, heads: int = 12, context: int = 1024, words: int = 50_257):
         """Make one of GPT-2's smallest size, 124 million weights, unless told otherwise."""
@@ -65,7 +69,9 @@ class GPT(nn.Module):
         nn.init.normal_(self.words.weight, std=0.02)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Return the logits (batch, length, words) of what follows each of the tokens (batch, length; int64)."""
+        """Return the logits (batch, length, words) of what follows each of the tokens (batch,
+        length; int64).
+        """
         x = self.words(tokens) + self.positions[: tokens.shape[1]]
         for block in self.blocks:
             x = block(x)

@@ -33,7 +33,9 @@ def _devices() -> dict[str, Any]:
 
 
 def _kernels() -> list[str]:
-    """Compute 1 + 2 on every device by the engine alone; return what went wrong on each, "" when nothing."""
+    """Compute 1 + 2 on every device by the engine alone; return what went wrong on each, "" when
+    nothing.
+    """
     from torch_dml import engine
 
     problems = []
@@ -78,7 +80,9 @@ def _tensors() -> list[str]:
 
 
 def _operators() -> dict[str, Any]:
-    """Return how many operators the plugin registered, and the names of those whose schema this torch has changed."""
+    """Return how many operators the plugin registered, and the names of those whose schema this
+    torch has changed.
+    """
     from torch_dml import operators
 
     report = operators.report()

@@ -1,7 +1,7 @@
 """`report`: one text file for a report of a bug, shown as it is written. Nothing is sent.
 
-Nothing in it is a path or names a person. What may be broken runs in a child process, so that there is a report where
-nothing works.
+Nothing in it is a path or names a person. What may be broken runs in a child process, so that there
+is a report where nothing works.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ from torch_dml.cli.child import probe
 from torch_dml.scrub import scrub
 from torch_dml.sizes import size
 
-# Of a device's description all but what tells one machine from another, and how much memory is free just now.
+# Of a device's description all but what tells one machine from another, and how much memory is free
+# just now.
 _LEFT_OUT = {"index", "uuid", "memory_free"}
 _QUIET = {"TORCH_DML_RECORD": "0"}
 
 
 def run(target: str) -> int:
-    """Write the report to the file `target`, print it, and return 0; 1 where the file cannot be written."""
+    """Write the report to the file `target`, print it, and return 0; 1 where the file cannot be
+    written.
+    """
     text = "\n".join(_lines()) + "\n"
     print(text)
     try:

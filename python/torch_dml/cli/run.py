@@ -12,7 +12,8 @@ from torch_dml_autoload import nvidia_gpus
 
 
 def run(script: str, arguments: Sequence[str], *, module: bool, force: bool) -> int:
-    """Run a script (or a module) as `python` would, in its place, and return its exit status where there is one.
+    """Run a script (or a module) as `python` would, in its place, and return its exit status where
+    there is one.
 
     Raises RuntimeError where a CUDA device is usable, unless `force`.
     """

@@ -9,7 +9,9 @@ from pathlib import Path
 
 
 def program(script: str, arguments: Sequence[str], *, module: bool) -> Callable[[], object]:
-    """Return what runs a script, or a module of that name. Raises RuntimeError where there is no file."""
+    """Return what runs a script, or a module of that name. Raises RuntimeError where there is no
+    file.
+    """
     return _module(script, arguments) if module else _file(script, arguments)
 
 

@@ -1,4 +1,6 @@
-"""`trace`: runs a script under torch.profiler and writes what the host and the devices did, for a trace viewer."""
+"""`trace`: runs a script under torch.profiler and writes what the host and the devices did, for a
+trace viewer.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class Kernel:
 
 
 def run(script: str, arguments: Sequence[str], *, module: bool, target: str, stacks: bool, rows: int) -> int:
-    """Run a script (or a module) as `python` would, write the trace, and return the script's exit status."""
+    """Run a script (or a module) as `python` would, write the trace, and return the script's exit
+    status.
+    """
     torch_dml.load()
     console = Console(file=sys.stderr)
     script_program = program(script, arguments, module=module)
@@ -67,7 +71,9 @@ def kernels(profiler: profile) -> list[Kernel]:
 
 
 def _exit_status(script_program: Callable[[], object]) -> int:
-    """Run to the end, and return what the process would have returned: a trace is wanted of what fails, too."""
+    """Run to the end, and return what the process would have returned: a trace is wanted of what
+    fails, too.
+    """
     try:
         script_program()
     except SystemExit as end:

@@ -1,8 +1,9 @@
 """Where and why results on the device differ from the CPU's.
 
-`torch_dml.compare(model, inputs, loss)` runs a model's training steps on the device while each operator is also called
-with the same inputs on the CPU, in float32 and in float64, and reports the first whose error its precision does not
-explain. `python -m torch_dml compare SCRIPT` does so for a script. docs/guide/compare.md has examples.
+`torch_dml.compare(model, inputs, loss)` runs a model's training steps on the device while each
+operator is also called with the same inputs on the CPU, in float32 and in float64, and reports the
+first whose error its precision does not explain. `python -m torch_dml compare SCRIPT` does so for a
+script. docs/guide/compare.md has examples.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Attention that drops some of its weights, in steps: each is compared, and the mask is handed over.
+"""Attention that drops some of its weights, in steps: each is compared, and the mask is handed
+over.
 
-The mask takes the place of the seed among the results of the fused operator, and so comes to its backward pass.
+The mask takes the place of the seed among the results of the fused operator, and so comes to its
+backward pass.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ def forward(
     *,
     scale: float | None = None,
 ) -> Any:
-    """The results of the fused operator. `draw` makes a mask of a shape, in which a part is False."""
+    """The results of the fused operator. `draw` makes a mask of a shape, in which a part is
+    False.
+    """
     scores, weights = _weights(run, query, key, bias, is_causal, scale)
     mask = draw(weights.shape, dropout_p, query.device)
     kept = run(_aten.native_dropout_backward.default, (weights, mask, _gain(dropout_p)), {})

@@ -1,4 +1,6 @@
-"""One call of an operator as the dispatcher sees it: the tensors that go in and come out, and its source text."""
+"""One call of an operator as the dispatcher sees it: the tensors that go in and come out, and its
+source text.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def written(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
 
 
 def results(func: Any, args: Any, kwargs: Any, out: Any) -> list[torch.Tensor | None]:
-    """What a call has made: the arguments that it wrote, then what else it returned; None for what it left out."""
+    """What a call has made: the arguments that it wrote, then what else it returned; None for what
+    it left out.
+    """
     changed = written(func, args, kwargs)
     returned = [leaf for leaf in pytree.tree_leaves(out) if leaf is None or isinstance(leaf, torch.Tensor)]
     return [*changed, *(leaf for leaf in returned if not any(leaf is one for one in changed))]
@@ -87,7 +91,8 @@ def _short(dtype: torch.dtype) -> str:
 
 
 def source(func: Any, args: Any, kwargs: Any) -> tuple[str, list[torch.Tensor]]:
-    """The call as Python text, in which `tensor(0)` stands for the first of the tensors that are returned with it.
+    """The call as Python text, in which `tensor(0)` stands for the first of the tensors that are
+    returned with it.
 
     A device among the arguments is `device` in the text.
     """

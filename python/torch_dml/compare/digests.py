@@ -23,7 +23,9 @@ def of_model(model: torch.nn.Module) -> Digests:
 
 
 def difference(one: list[Digests], other: list[Digests]) -> str | None:
-    """The first step, and what in it differs; None where nothing does in the steps that both have."""
+    """The first step, and what in it differs; None where nothing does in the steps that both
+    have.
+    """
     for step, (left, right) in enumerate(zip(one, other, strict=False), start=1):
         different = [name for name in left if left[name] != right.get(name)]
         if different:

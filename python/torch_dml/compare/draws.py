@@ -1,6 +1,8 @@
-"""Random numbers made alike: what an operator of the device would draw, the CPU draws, and hands over.
+"""Random numbers made alike: what an operator of the device would draw, the CPU draws, and hands
+over.
 
-Every draw has a seed of its own, its number, so that runs agree although one has drawn another amount before.
+Every draw has a seed of its own, its number, so that runs agree although one has drawn another
+amount before.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ _DRAWN_AS_FLOAT32 = {torch.float16, torch.bfloat16, torch.float64}
 
 
 class AlikeRandom(TorchDispatchMode):
-    """Runs the device's operators with numbers that the CPU has drawn; `seed` is of the first draw."""
+    """Runs the device's operators with numbers that the CPU has drawn; `seed` is of the first
+    draw.
+    """
 
     def __init__(self, device: torch.device, seed: int) -> None:
         """Draw nothing yet."""

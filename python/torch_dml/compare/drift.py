@@ -1,4 +1,6 @@
-"""How far the weights drift, and how far chaos lets them: the CPU's run with weights changed by one ulp says it."""
+"""How far the weights drift, and how far chaos lets them: the CPU's run with weights changed by one
+ulp says it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ import torch
 from torch_dml.compare.lanes import Shadows
 from torch_dml.compare.report import Drift
 
-# A device adds in another order than the CPU. Its run may be so many times as far from float64 as the CPU's are.
+# A device adds in another order than the CPU. Its run may be so many times as far from float64 as
+# the CPU's are.
 ALLOWED = 16.0
 # Nothing is nearer than this, relative to a parameter's norm: a rounding of float32 in each step.
 ROUNDING = 2.0**-22
@@ -28,7 +31,8 @@ def after(step: int, weights: Iterable[tuple[str, torch.Tensor]], device: str, s
             squares[run] = squares.get(run, 0.0) + value
         square = _square(exact, torch.zeros((), dtype=exact.dtype))
         size += square
-        # The optimizer may move a parameter that began with zero, by amounts that its own norm does not bound.
+        # The optimizer may move a parameter that began with zero, by amounts that its own norm does
+        # not bound.
         explained = max([value for run, value in own.items() if run != device], default=0.0)
         floor = max(square, weight.numel() * 1e-6) * (ROUNDING * step) ** 2
         beyond = math.sqrt(own[device] / max(explained, floor)) if math.isfinite(own[device]) else math.inf

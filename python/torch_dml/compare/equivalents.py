@@ -1,4 +1,6 @@
-"""What stands on the CPU for operators that only devices have: the same results, from operators that the CPU has."""
+"""What stands on the CPU for operators that only devices have: the same results, from operators
+that the CPU has.
+"""
 
 from __future__ import annotations
 

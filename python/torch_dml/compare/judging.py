@@ -1,10 +1,12 @@
 """How far a result is from the same call in float64, and whether float32 explains it.
 
-An element is right when it is the CPU's, when it is within UNITS roundings of the result in float64, or within a
-multiple of the CPU's own error there. Else one argument after the other is rounded at random a few times, and the call
-repeated in float64: a sound kernel's error is a multiple of what these change together, which grows with the root of
-the number of terms that are added. Sums may also be off by a multiple of the CPU's largest error in the same tensor.
-Which of equal elements an operator names is open, so integers count only where they are made of integers alone.
+An element is right when it is the CPU's, when it is within UNITS roundings of the result in
+float64, or within a multiple of the CPU's own error there. Else one argument after the other is
+rounded at random a few times, and the call repeated in float64: a sound kernel's error is a
+multiple of what these change together, which grows with the root of the number of terms that are
+added. Sums may also be off by a multiple of the CPU's largest error in the same tensor. Which of
+equal elements an operator names is open, so integers count only where they are made of integers
+alone.
 """
 
 from __future__ import annotations
@@ -64,7 +66,9 @@ class Wrong:
 
 
 def error(exact: torch.Tensor, got: torch.Tensor) -> Error:
-    """The error of floating-point (or complex) `got`; infinite where one is finite and the other is not."""
+    """The error of floating-point (or complex) `got`; infinite where one is finite and the other is
+    not.
+    """
     exact, got, dtype = _real(exact), _real(got), _real_dtype(got.dtype)
     worst, largest, size = 0.0, 0.0, 0.0
     for want, have in zip(exact.split(_PIECE), got.split(_PIECE), strict=True):
@@ -91,7 +95,8 @@ def judge(
 ) -> Wrong | None:
     """What of a call float32 does not explain: its worst element, or None.
 
-    `rounded(a, n)` repeats it in float64 with argument `a` rounded as `n` says; those with names are counted on.
+    `rounded(a, n)` repeats it in float64 with argument `a` rounded as `n` says; those with names
+    are counted on.
     """
     pointwise = calls.is_pointwise(func)
     roundings: list[list[Results]] = []
@@ -123,7 +128,9 @@ def judge(
 
 
 def terms(args: Any, kwargs: Any, got: Results) -> int:
-    """How many terms the sums of a call have at most: of the shapes alone, and rather too many than too few."""
+    """How many terms the sums of a call have at most: of the shapes alone, and rather too many than
+    too few.
+    """
     given = calls.tensors((args, kwargs))
     made = [one.numel() for one in got if one is not None and one.is_floating_point() and one.numel()]
     if not given or not made:

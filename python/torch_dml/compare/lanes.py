@@ -1,7 +1,8 @@
-"""The runs beside the device's own: each of its tensors has a shadow in every lane, made of that lane's shadows.
+"""The runs beside the device's own: each of its tensors has a shadow in every lane, made of that
+lane's shadows.
 
-A lane is a device and a precision. Shadows belong to storages, not to tensors: views, writes into views and tensors
-that autograd makes for itself find theirs without being followed.
+A lane is a device and a precision. Shadows belong to storages, not to tensors: views, writes into
+views and tensors that autograd makes for itself find theirs without being followed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ _PURGE_EVERY = 256
 
 @dataclass(frozen=True)
 class Lane:
-    """Where and how precisely calls are made: `exact` in float64, `nudged` from weights changed by one ulp."""
+    """Where and how precisely calls are made: `exact` in float64, `nudged` from weights changed by
+    one ulp.
+    """
 
     name: str
     device: torch.device
@@ -45,7 +48,9 @@ class Lane:
         return tensor.detach().to(device=self.device, dtype=self.dtype(tensor.dtype), copy=True)
 
     def call(self, func: Any, args: Any, kwargs: Any, take: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-        """Call an operator with what `take` gives for each tensor; return the results as `calls.results` does."""
+        """Call an operator with what `take` gives for each tensor; return the results as
+        `calls.results` does.
+        """
 
         def change(leaf: Any) -> Any:
             if isinstance(leaf, torch.Tensor):
@@ -70,7 +75,9 @@ def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
 
 
 class Shadows:
-    """What one lane has in place of the device's tensors. `weights` are the storages to nudge, by address."""
+    """What one lane has in place of the device's tensors. `weights` are the storages to nudge, by
+    address.
+    """
 
     def __init__(self, lane: Lane, weights: set[int]) -> None:
         """Know nothing yet."""
@@ -81,7 +88,9 @@ class Shadows:
         self._since_purge = 0
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The shadow of a tensor, which shares memory with those of its views; a copy of the device's where unknown."""
+        """The shadow of a tensor, which shares memory with those of its views; a copy of the
+        device's where unknown.
+        """
         flat = self._known(tensor)
         if flat is None:
             length = tensor.untyped_storage().nbytes() // tensor.element_size()

@@ -14,11 +14,11 @@ Finished = Callable[[str, nn.Module, Any], None]
 
 
 class Modules:
-    """Follows a model's modules while it runs. `finished` is called with each module's name, itself and its output;
-    `running` says that the model is being called already.
+    """Follows a model's modules while it runs. `finished` is called with each module's name, itself
+    and its output; `running` says that the model is being called already.
 
-    Autograd numbers its nodes in the order in which they are made, so the nodes of a module have the numbers between
-    its beginning and its end.
+    Autograd numbers its nodes in the order in which they are made, so the nodes of a module have
+    the numbers between its beginning and its end.
     """
 
     def __init__(self, model: nn.Module, finished: Finished, *, running: bool = False) -> None:
@@ -46,7 +46,9 @@ class Modules:
         self._owner.clear()
 
     def current(self) -> tuple[str, str]:
-        """The phase, "forward", "backward" or "", and the name of the module that is running, which may be ""."""
+        """The phase, "forward", "backward" or "", and the name of the module that is running, which
+        may be "".
+        """
         node = torch._C._current_autograd_node()
         if self._running:
             return "forward" if node is None else "backward", self._running[-1]

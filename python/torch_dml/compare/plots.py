@@ -20,7 +20,9 @@ def plot(
     lines: bool,
     marked: Sequence[int] = (),
 ) -> str:
-    """One point of each series for each label; zeros lie on the lower edge, infinities on the upper one."""
+    """One point of each series for each label; zeros lie on the lower edge, infinities on the upper
+    one.
+    """
     finite = [value for values in series.values() for value in values if _LEAST < value < math.inf]
     low = math.floor(math.log10(min(finite, default=1e-8)))
     high = max(low + 1, math.ceil(math.log10(max(finite, default=1e-7))))

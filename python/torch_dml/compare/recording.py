@@ -1,4 +1,6 @@
-"""Compares every call of an operator on the device with the same call elsewhere, while the program runs."""
+"""Compares every call of an operator on the device with the same call elsewhere, while the program
+runs.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ CUDA = Lane("cuda", torch.device("cuda"))
 
 
 class Recorder(AlikeRandom):
-    """The mode in which a model's steps are compared. Follows the program until the report has its steps."""
+    """The mode in which a model's steps are compared. Follows the program until the report has its
+    steps.
+    """
 
     def __init__(self, device: torch.device, report: Report, options: Options) -> None:
         """Compare nothing before `begin`."""

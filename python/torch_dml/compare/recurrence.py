@@ -1,4 +1,6 @@
-"""The engine's recurrence of a layer, and its gradient, from operators that the CPU has: a step at a time."""
+"""The engine's recurrence of a layer, and its gradient, from operators that the CPU has: a step at
+a time.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,9 @@ class Range:
 
 @dataclass
 class Call:
-    """One call of an operator on the device, with the errors of the same call from the same inputs on others."""
+    """One call of an operator on the device, with the errors of the same call from the same inputs
+    on others.
+    """
 
     number: int
     step: int
@@ -53,7 +55,9 @@ class Finding:
 
 @dataclass
 class ModuleError:
-    """The accumulated errors of a module's output, or of a parameter's gradient, in the first step."""
+    """The accumulated errors of a module's output, or of a parameter's gradient, in the first
+    step.
+    """
 
     name: str
     kind: str  # the class, or "gradient"
@@ -62,7 +66,9 @@ class ModuleError:
 
 @dataclass
 class Drift:
-    """How far the weights are from those of the float64 run after a step, relative to their norm, by run."""
+    """How far the weights are from those of the float64 run after a step, relative to their norm,
+    by run.
+    """
 
     step: int
     distances: dict[str, float]

@@ -13,13 +13,17 @@ from torch_dml.compare.report import Call, Report, where
 
 
 def show(report: Report, console: Console, rows: int) -> None:
-    """Print the operators and modules with the largest errors, the drift, and the finding; `rows` of each at most."""
+    """Print the operators and modules with the largest errors, the drift, and the finding; `rows`
+    of each at most.
+    """
     for part in _parts(report, rows):
         console.print(part)
 
 
 def operators(report: Report) -> list[tuple[str, list[Call]]]:
-    """The calls by operator: those that stand out first, then by the device's error beside the CPU's."""
+    """The calls by operator: those that stand out first, then by the device's error beside the
+    CPU's.
+    """
     found: dict[str, list[Call]] = {}
     for call in report.calls:
         if call.errors:

@@ -68,7 +68,9 @@ sys.exit(failed)
 
 
 def write(folder: Path, func: Any, args: Any, kwargs: Any, device: str, title: str) -> str:
-    """Write the script, and the inputs as a file of `torch.load(weights_only=True)`; return the script's path."""
+    """Write the script, and the inputs as a file of `torch.load(weights_only=True)`; return the
+    script's path.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     text, tensors = calls.source(func, args, kwargs)
     function, _, given = text.partition("(")

@@ -1,4 +1,6 @@
-"""`torch_dml.compare(model, inputs)`: runs a model's training steps, plain and observed, and reports."""
+"""`torch_dml.compare(model, inputs)`: runs a model's training steps, plain and observed, and
+reports.
+"""
 
 from __future__ import annotations
 
@@ -42,16 +44,18 @@ def compare(
 ) -> Report:
     """Compare training steps of a model on the device with the CPU's in float32 and float64.
 
-    The model stays as it is: copies of it are run. `inputs` are a tensor, a tuple or list of arguments, or a dictionary
-    of named ones. `loss` is called with the output, and with `targets` where they are given; without it a scalar output
-    or the output's `.loss` is taken, else the mean of the output's squares. `optimizer` is one that holds the model's
-    parameters, of which a copy is used, or what makes one of parameters, as a class or a `functools.partial`; without
-    it the steps end with the backward pass, and there can be only one.
+    The model stays as it is: copies of it are run. `inputs` are a tensor, a tuple or list of
+    arguments, or a dictionary of named ones. `loss` is called with the output, and with `targets`
+    where they are given; without it a scalar output or the output's `.loss` is taken, else the mean
+    of the output's squares. `optimizer` is one that holds the model's parameters, of which a copy
+    is used, or what makes one of parameters, as a class or a `functools.partial`; without it the
+    steps end with the backward pass, and there can be only one.
 
-    `device` is the one to examine, "dml" when left out. `seed` is for the numbers that the model draws, which are the
-    same in all runs. `repeat=False` does not call every operator twice; `accumulated=False` compares operators alone,
-    without the whole runs in float64 and float32, whose copies of everything that is alive take four times the device's
-    memory. Calls with more than `max_elements` input elements run, and are not compared. `folder` gets the script that
+    `device` is the one to examine, "dml" when left out. `seed` is for the numbers that the model
+    draws, which are the same in all runs. `repeat=False` does not call every operator twice;
+    `accumulated=False` compares operators alone, without the whole runs in float64 and float32,
+    whose copies of everything that is alive take four times the device's memory. Calls with more
+    than `max_elements` input elements run, and are not compared. `folder` gets the script that
     reproduces a finding, `html` is the page to write.
 
     Raises ValueError for what cannot be compared, and MemoryError where the copies do not fit.

@@ -1,7 +1,7 @@
 """Compares the model that a script trains, while the script runs as it is.
 
-The script runs twice, each time until the model has made its steps: once plain, which shows which model is trained and
-what its weights become, and once observed.
+The script runs twice, each time until the model has made its steps: once plain, which shows which
+model is trained and what its weights become, and once observed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ class _Finished(BaseException):
 
 
 class _Session:
-    """One run of the script: who is called, what is trained, and what the weights are after each step."""
+    """One run of the script: who is called, what is trained, and what the weights are after each
+    step.
+    """
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
@@ -124,7 +126,9 @@ class _Observed(_Session):
 
 
 def compare_script(program: Callable[[], object], device: torch.device, steps: int, options: Options) -> Report:
-    """Run a program twice and compare its model. Raises RuntimeError for programs that cannot be compared."""
+    """Run a program twice and compare its model. Raises RuntimeError for programs that cannot be
+    compared.
+    """
     torch_dml.load()
     plain = _Session(steps)
     mode = AlikeRandom(device, options.seed)

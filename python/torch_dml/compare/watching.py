@@ -12,6 +12,8 @@ named: list[nn.Module] = []
 
 
 def watch(model: Model) -> Model:
-    """Name the model that `python -m torch_dml compare` compares, and return it. Elsewhere this does nothing else."""
+    """Name the model that `python -m torch_dml compare` compares, and return it. Elsewhere this
+    does nothing else.
+    """
     named[:] = [model]
     return model

@@ -1,12 +1,13 @@
-"""CUDA's place: `import torch_dml.cuda`, before anything uses a device, lets code written for CUDA run unchanged.
+"""CUDA's place: `import torch_dml.cuda`, before anything uses a device, lets code written for CUDA
+run unchanged.
 
-The GPUs are then "cuda:0", "cuda:1" and so on, for PyTorch itself and for every library: tensors are `is_cuda`, and
-`torch.cuda` speaks of them. Nothing of CUDA's own is reached. `python -m torch_dml run SCRIPT` does the same for a
-script that does not import this, and TORCH_DML_AS_CUDA=1 for a whole process tree. docs/guide/from-cuda.md has the
-rest.
+The GPUs are then "cuda:0", "cuda:1" and so on, for PyTorch itself and for every library: tensors
+are `is_cuda`, and `torch.cuda` speaks of them. Nothing of CUDA's own is reached.
+`python -m torch_dml run SCRIPT` does the same for a script that does not import this, and
+TORCH_DML_AS_CUDA=1 for a whole process tree. docs/guide/from-cuda.md has the rest.
 
-Importing it raises ImportError where a CUDA device is usable (TORCH_DML_AS_CUDA=force takes its place all the same),
-and where the device is "dml" in this process already.
+Importing it raises ImportError where a CUDA device is usable (TORCH_DML_AS_CUDA=force takes its
+place all the same), and where the device is "dml" in this process already.
 """
 
 from __future__ import annotations

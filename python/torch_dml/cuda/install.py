@@ -58,7 +58,8 @@ def _complete() -> None:
         setattr(torch._C, name, native.needs_cuda(f"torch._C.{name}"))
         return vars(torch._C)[name]
 
-    # PyTorch imports some of these where it finds itself built with CUDA: with torch._dynamo, so with every optimizer.
+    # PyTorch imports some of these where it finds itself built with CUDA: with torch._dynamo, so
+    # with every optimizer.
     torch._C.__getattr__ = missing  # type: ignore[method-assign]
     torch._C._has_cuda = True
     # There, `torch.cuda.FloatTensor` is a class that only raises.
@@ -85,12 +86,15 @@ def _replace(name: str, value: Any) -> None:
 
 
 def _another(function: Callable[..., Any]) -> Callable[..., Any]:
-    # torch.compile has a rule for each function, by its name, and refuses one that has two names with different rules.
+    # torch.compile has a rule for each function, by its name, and refuses one that has two names
+    # with different rules.
     return functools.wraps(function)(lambda *arguments, **named: function(*arguments, **named))
 
 
 def _announcing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Announce the devices before what programs call first. At import it would start the driver, and spoil forks."""
+    """Announce the devices before what programs call first. At import it would start the driver,
+    and spoil forks.
+    """
 
     @functools.wraps(function)
     def announcing(*arguments: Any, **named: Any) -> Any:
@@ -103,7 +107,8 @@ def _announcing(function: Callable[..., Any]) -> Callable[..., Any]:
 @functools.cache
 def _announce() -> None:
     """Say once, on stderr, which device stands in for CUDA. Worker processes are quiet."""
-    # A server of forks, from Python 3.14 on the default, is nobody's child, and imports the program for its children.
+    # A server of forks, from Python 3.14 on the default, is nobody's child, and imports the program
+    # for its children.
     inheriting = getattr(multiprocessing.current_process(), "_inheriting", False)
     if inheriting or multiprocessing.parent_process() is not None:
         return

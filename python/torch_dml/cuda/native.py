@@ -1,4 +1,6 @@
-"""The functions of torch._C that torch.cuda stands on: ours where there is something to do, else one clear error."""
+"""The functions of torch._C that torch.cuda stands on: ours where there is something to do, else
+one clear error.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,9 @@ def torch_c() -> dict[str, Any]:
 
 
 def torch_cuda() -> dict[str, Any]:
-    """Return what replaces names of `torch.cuda` that `torch.dml` has not, or not under this name."""
+    """Return what replaces names of `torch.cuda` that `torch.dml` has not, or not under this
+    name.
+    """
     return {
         "CUDAGraph": graphs.Graph,
         "_lazy_init": device.init,

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from torch_dml import device
 from torch_dml.device import DeviceLike
 
-# Ampere's: libraries take it for a GPU with bfloat16, and with nothing that needs kernels of their own.
+# Ampere's: libraries take it for a GPU with bfloat16, and with nothing that needs kernels of their
+# own.
 _CAPABILITY = (8, 0)
 
 
 @dataclass(frozen=True)
 class CudaDeviceProperties:
-    """The fields of `torch.cuda.get_device_properties`, in bytes; what Vulkan does not tell is a usual figure."""
+    """The fields of `torch.cuda.get_device_properties`, in bytes; what Vulkan does not tell is a
+    usual figure.
+    """
 
     name: str
     major: int

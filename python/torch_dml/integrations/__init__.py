@@ -1,6 +1,8 @@
-"""Libraries that choose a device by themselves find this one: each is changed a little when it is imported.
+"""Libraries that choose a device by themselves find this one: each is changed a little when it is
+imported.
 
-Nothing is changed in a process that has CUDA, or where the device stands in CUDA's place: libraries find that.
+Nothing is changed in a process that has CUDA, or where the device stands in CUDA's place: libraries
+find that.
 """
 
 from __future__ import annotations

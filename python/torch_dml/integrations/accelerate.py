@@ -1,4 +1,6 @@
-"""accelerate: `Accelerator()` on the device, with fp16 and bf16, its random numbers in checkpoints, device maps."""
+"""accelerate: `Accelerator()` on the device, with fp16 and bf16, its random numbers in checkpoints,
+device maps.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def apply(module: ModuleType) -> None:
 
 
 def _as_trainer(default_device: Any) -> Any:
-    """Leave transformers' Trainer its device where it was not told of ours: it would get models on another one."""
+    """Leave transformers' Trainer its device where it was not told of ours: it would get models on
+    another one.
+    """
 
     @functools.wraps(default_device)
     def as_trainer(self: Any) -> torch.device:
@@ -48,7 +52,9 @@ def _as_trainer(default_device: Any) -> Any:
 
 
 def _of_devices_alike(get_max_memory: Any) -> Any:
-    """Leave out devices of another kind than the first: a model split evenly would wait for the integrated GPU."""
+    """Leave out devices of another kind than the first: a model split evenly would wait for the
+    integrated GPU.
+    """
 
     @functools.wraps(get_max_memory)
     def of_devices_alike(max_memory: dict[Any, Any] | None = None) -> dict[Any, Any]:

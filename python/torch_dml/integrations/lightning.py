@@ -1,4 +1,6 @@
-"""lightning and fabric: an accelerator and a strategy "dml", which "auto" and "gpu" find; all precisions."""
+"""lightning and fabric: an accelerator and a strategy "dml", which "auto" and "gpu" find; all
+precisions.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ TESTED = ("2.6", "3")
 
 
 def apply(module: ModuleType) -> None:
-    """Register the accelerator and the strategy with fabric, with the Trainer, or, for `lightning`, with both."""
+    """Register the accelerator and the strategy with fabric, with the Trainer, or, for `lightning`,
+    with both.
+    """
     package = module.__name__
     together = package == "lightning"
     if together or package == "lightning_fabric":
@@ -49,7 +53,9 @@ class _Accelerator:
 
     @staticmethod
     def parse_devices(wanted: int | str | list[int]) -> list[int]:
-        """Return the indices that `devices=` means: 2 and "2" are the first two, -1 all, [1] and "1," the second."""
+        """Return the indices that `devices=` means: 2 and "2" are the first two, -1 all, [1] and
+        "1," the second.
+        """
         if isinstance(wanted, str):
             numbers = [int(part) for part in wanted.split(",") if part.strip()]
             wanted = numbers if "," in wanted else numbers[0]
@@ -67,7 +73,9 @@ class _Accelerator:
 
     @staticmethod
     def auto_device_count() -> int:
-        """Return 1: several devices need several processes, and those a way to speak that there is not yet."""
+        """Return 1: several devices need several processes, and those a way to speak that there is
+        not yet.
+        """
         return 1
 
     @staticmethod

@@ -17,7 +17,9 @@ _Action = Callable[[Any], None]
 
 
 class Changes:
-    """What was changed for one library. When a change fails, those before it are undone, and none follows."""
+    """What was changed for one library. When a change fails, those before it are undone, and none
+    follows.
+    """
 
     def __init__(self, library: str) -> None:
         """Begin without a change."""
@@ -26,7 +28,9 @@ class Changes:
         self._undo: list[Callable[[], None]] = []
 
     def make(self, action: _Action, module: ModuleType) -> None:
-        """Call `action` with a module; what it changes through this file is remembered. An error becomes a warning."""
+        """Call `action` with a module; what it changes through this file is remembered. An error
+        becomes a warning.
+        """
         if self.failed:
             return
         token = _current.set(self)
@@ -66,7 +70,9 @@ def remember(undo: Callable[[], None]) -> None:
 
 
 def put(owner: Any, name: str, value: Any) -> None:
-    """Set an attribute of a module or class, or an entry of a dict. An attribute must be there already."""
+    """Set an attribute of a module or class, or an entry of a dict. An attribute must be there
+    already.
+    """
     if isinstance(owner, dict):
         entries: Any = owner
         before = entries.get(name, _ABSENT)
@@ -81,10 +87,11 @@ def put(owner: Any, name: str, value: Any) -> None:
 def take_cuda_branch(function: Any, **helpers: Any) -> None:
     """Make the branch that a function has for CUDA, which this process cannot use, the device's.
 
-    `torch.cuda.device_count()` becomes `torch.dml.device_count()`, and `"cuda:0"` becomes `"dml:0"`: in the names and
-    constants of this one function, wherever it was imported to. `helpers` are what it then finds in place of what its
-    module names after CUDA: `is_dml_available` for `is_cuda_available`. Raises LookupError for a function without such
-    a branch, and for a helper that is missing.
+    `torch.cuda.device_count()` becomes `torch.dml.device_count()`, and `"cuda:0"` becomes
+    `"dml:0"`: in the names and constants of this one function, wherever it was imported to.
+    `helpers` are what it then finds in place of what its module names after CUDA:
+    `is_dml_available` for `is_cuda_available`. Raises LookupError for a function without such a
+    branch, and for a helper that is missing.
     """
     function = _innermost(function)
     code = _translated(function.__code__)
@@ -123,7 +130,9 @@ def _innermost(function: Any) -> FunctionType:
 
 
 def put_everywhere(original: Any, replacement: Any) -> None:
-    """Put `replacement` in every place of the library's modules that holds a function: it may be imported by name."""
+    """Put `replacement` in every place of the library's modules that holds a function: it may be
+    imported by name.
+    """
     library = original.__module__.partition(".")[0]
     for name, module in list(sys.modules.items()):
         if name == library or name.startswith(f"{library}."):
@@ -133,7 +142,8 @@ def put_everywhere(original: Any, replacement: Any) -> None:
 
 
 def _renamed(word: str) -> str:
-    # A word of its own, or a part of a name: torch.cuda, is_cuda_available, CUDAAccelerator. Not what is in a path.
+    # A word of its own, or a part of a name: torch.cuda, is_cuda_available, CUDAAccelerator. Not
+    # what is in a path.
     if "/" in word:
         return word
     word = re.sub(r"(?<![A-Za-z])cuda(?![A-Za-z])", DEVICE, word)

@@ -18,7 +18,9 @@ def apply(module: ModuleType) -> None:
     original = module.safe_open
 
     class safe_open:
-        """safetensors' own, but for this device: that reads on the CPU, and copies each tensor as it is asked for."""
+        """safetensors' own, but for this device: that reads on the CPU, and copies each tensor as
+        it is asked for.
+        """
 
         def __new__(cls, filename: Any, framework: str, device: Any = "cpu", **options: Any) -> Any:
             if str(device).partition(":")[0] != DEVICE:

@@ -1,4 +1,6 @@
-"""stable-baselines3: `device="auto"` is the device where that is a GPU, and accepted by name everywhere."""
+"""stable-baselines3: `device="auto"` is the device where that is a GPU, and accepted by name
+everywhere.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +29,6 @@ def apply(module: ModuleType) -> None:
 
 
 def _is_a_gpu() -> bool:
-    # "auto" is CUDA where there is one, whatever the network. A software adapter is the processor again, with a driver
-    # between: docs/guide/libraries.md has the figures.
+    # "auto" is CUDA where there is one, whatever the network. A software adapter is the processor
+    # again, with a driver between: docs/guide/libraries.md has the figures.
     return devices.is_available() and not devices.get_device_properties(0).software

@@ -18,7 +18,9 @@ _AVAILABLE = {f"is_torch_{DEVICE}_available": device.is_available}
 
 
 def apply(module: ModuleType) -> None:
-    """Make the device what transformers finds on a machine without CUDA. Its modules are imported as they are used."""
+    """Make the device what transformers finds on a machine without CUDA. Its modules are imported
+    as they are used.
+    """
     when_imported("transformers.utils", _utils)
     when_imported("transformers.utils.import_utils", _import_utils)
     when_imported("transformers.training_args", _training_args)
@@ -46,7 +48,8 @@ def _training_args(module: Any) -> None:
 
 
 def _one_device(setup_devices: Any) -> Any:
-    """Train on one device: nn.DataParallel, which Trainer takes for several, copies through the host here.
+    """Train on one device: nn.DataParallel, which Trainer takes for several, copies through the
+    host here.
 
     Where accelerate was not told of the device, it is the CPU, to which accelerate moves the model.
     """
@@ -87,7 +90,9 @@ def _modeling_utils(module: Any) -> None:
 
 
 def _generation(module: Any) -> None:
-    """Let `generate` learn a step later whether the text has ended, as on Apple's GPUs: the host never waits for it."""
+    """Let `generate` learn a step later whether the text has ended, as on Apple's GPUs: the host
+    never waits for it.
+    """
     check = module.DeferredStopCheck
     take_cuda_branch(check.__init__)  # pinned memory
     put(check, "is_supported", staticmethod(_as_mps(check.is_supported)))

@@ -1,4 +1,6 @@
-"""ultralytics: `device="dml"`, `device=0` and the device by default; training in mixed precision with its scaler."""
+"""ultralytics: `device="dml"`, `device=0` and the device by default; training in mixed precision
+with its scaler.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ TESTED = ("8.4.190", "9")
 
 
 def apply(module: ModuleType) -> None:
-    """Make the device what ultralytics finds on a machine without CUDA. Its modules are imported as they are used."""
+    """Make the device what ultralytics finds on a machine without CUDA. Its modules are imported as
+    they are used.
+    """
     when_imported("ultralytics.utils.torch_utils", _torch_utils)
     when_imported("ultralytics.utils.checks", _checks)
     when_imported("ultralytics.utils.ops", _ops)

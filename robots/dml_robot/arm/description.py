@@ -1,7 +1,8 @@
-"""The arm: a FANUC LR Mate 200iC (5 kg, six axes, 704 mm reach from axis 1 to the centre of the wrist).
+"""The arm: a FANUC LR Mate 200iC (5 kg, six axes, 704 mm reach from axis 1 to the centre of the
+wrist).
 
-Dimensions, limits and speeds are those of its data sheet and of the ROS-Industrial description. With all joints at
-zero the upper arm points up (+z) and the forearm forward (+x).
+Dimensions, limits and speeds are those of its data sheet and of the ROS-Industrial description.
+With all joints at zero the upper arm points up (+z) and the forearm forward (+x).
 """
 
 from __future__ import annotations

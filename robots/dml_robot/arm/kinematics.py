@@ -1,7 +1,8 @@
 """Forward kinematics for many arms at once, on any device and in any floating dtype.
 
-A point is carried from its link's frame to the base, joint by joint. Every axis is one of x, y and z, so a rotation
-changes two coordinates, and everything is pointwise: no small matrix products, and chains that a device can fuse.
+A point is carried from its link's frame to the base, joint by joint. Every axis is one of x, y and
+z, so a rotation changes two coordinates, and everything is pointwise: no small matrix products, and
+chains that a device can fuse.
 """
 
 from __future__ import annotations

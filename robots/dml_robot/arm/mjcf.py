@@ -1,8 +1,9 @@
 """The arm as an MJCF document, MuJoCo's format: primitives, made from the description.
 
-Each joint has two actuators, one that pulls towards an angle and one towards a speed: a servo that follows a motion.
-They are stiff, so that the arm follows within hundredths of a degree, and gravity is compensated, as in the arm's own
-controller. Nothing collides: poses and targets are free of contact, and a way between them that is not is not noticed.
+Each joint has two actuators, one that pulls towards an angle and one towards a speed: a servo that
+follows a motion. They are stiff, so that the arm follows within hundredths of a degree, and gravity
+is compensated, as in the arm's own controller. Nothing collides: poses and targets are free of
+contact, and a way between them that is not is not noticed.
 """
 
 from __future__ import annotations

@@ -1,21 +1,23 @@
 """How joints move: velocity commands, followed within limits of position, speed and acceleration.
 
-This is what an arm's controller does between a program and its servos: of each command it makes a motion that the arm
-can follow. Within a control period a joint has a constant acceleration, so its speed is linear in time and its position
-a parabola, exactly.
+This is what an arm's controller does between a program and its servos: of each command it makes a
+motion that the arm can follow. Within a control period a joint has a constant acceleration, so its
+speed is linear in time and its position a parabola, exactly.
 
-Why no limit is ever passed. Let a joint move towards a limit with speed `v`, `a` being its highest acceleration and `h`
-the period. Braking at once, it comes to rest within
+Why no limit is ever passed. Let a joint move towards a limit with speed `v`, `a` being its highest
+acceleration and `h` the period. Braking at once, it comes to rest within
 
     stop(v) = v^2 / (2 a) + v h / 2        (the second term: the last, partial period of braking is a whole one)
 
-A new speed `w` is chosen so that the period's travel `h (v + w) / 2` and `stop(w)` fit into the room `d` that is left:
+A new speed `w` is chosen so that the period's travel `h (v + w) / 2` and `stop(w)` fit into the
+room `d` that is left:
 
     w <= -a h + sqrt((a h)^2 + 2 a (d - v h / 2))
 
-Full braking, `w = max(v - a h, 0)`, satisfies this whenever `stop(v) <= d`, so by induction there is always such a `w`,
-within the acceleration limit. For the coupled limit of joints 2 and 3 the room is shared: each gets what it needs to
-stop, and half of the rest; then what both travel, and what both need to stop, fits into the room.
+Full braking, `w = max(v - a h, 0)`, satisfies this whenever `stop(v) <= d`, so by induction there
+is always such a `w`, within the acceleration limit. For the coupled limit of joints 2 and 3 the
+room is shared: each gets what it needs to stop, and half of the rest; then what both travel, and
+what both need to stop, fits into the room.
 """
 
 from __future__ import annotations
@@ -85,9 +87,12 @@ class Motion:
         return moved.minimum(self.upper).maximum(self.lower), new  # float32 rounds: never beyond by that either
 
     def _room(self, angles: Tensor, towards: Tensor) -> Tensor:
-        """(N, 2, 6): how far each joint may travel towards its upper and its lower limit, braking included."""
+        """(N, 2, 6): how far each joint may travel towards its upper and its lower limit, braking
+        included.
+        """
         room = self._bounds - angles[:, None, :] * self._signs
-        # q3 - q2 nears its upper limit as q3 rises and as q2 falls, its lower limit the other way round.
+        # q3 - q2 nears its upper limit as q3 rises and as q2 falls, its lower limit the other way
+        # round.
         second, third = COUPLED
         stop = (towards * self._inverse + self.period / 2) * towards
         stop_third, stop_second = stop[:, :, third], stop[:, :, second].flip(1)
@@ -109,7 +114,8 @@ class Limits:
         self.lower, self.upper, self.speed = torch.tensor(rows, dtype=torch.float32, device=device).unbind(0)
 
     def beyond(self, angles: Tensor, speeds: Tensor) -> Tensor:
-        """(...,) bool: whether any joint is beyond its limits, the coupled one included, or faster than it may be.
+        """(...,) bool: whether any joint is beyond its limits, the coupled one included, or faster
+        than it may be.
 
         Args:
             angles: (..., 6) radians.

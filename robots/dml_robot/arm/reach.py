@@ -1,7 +1,7 @@
 """Targets that the arm can reach, and poses that it may begin in: computed from joint angles.
 
-A target is where the tool is for some angles within the limits, the coupled one included, at which the arm touches
-neither the floor nor itself. Links are capsules for this.
+A target is where the tool is for some angles within the limits, the coupled one included, at which
+the arm touches neither the floor nor itself. Links are capsules for this.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from .motion import Motion
 CLEARANCE = 0.02
 """Metres between the arm's surfaces and the floor, and between parts of it that are no neighbours."""
 
-# Points along the forearm (link 4) and the hand (links 5 and 6), in their joints' frames. The forearm's begin where it
-# is no neighbour of the upper arm any more; from one to the next is less than a link's radius and the clearance.
+# Points along the forearm (link 4) and the hand (links 5 and 6), in their joints' frames. The
+# forearm's begin where it is no neighbour of the upper arm any more; from one to the next is less
+# than a link's radius and the clearance.
 _FOREARM, _HAND = 3, 4
 _POINTS = [(_FOREARM, (along, 0.0, 0.0)) for along in (0.12, 0.18, 0.24, 0.30)] + [
     (_HAND, (along, 0.0, 0.0)) for along in (0.02, 0.05, JOINTS[5].offset[0])

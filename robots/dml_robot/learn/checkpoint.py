@@ -20,10 +20,11 @@ _ARRAY = "numpy array"
 
 
 def write(path: Path, contents: dict[str, Any]) -> None:
-    """Write a dictionary of plain values, tensors and arrays; raise CheckpointError where that fails.
+    """Write a dictionary of plain values, tensors and arrays; raise CheckpointError where that
+    fails.
 
-    The file is either the old one or the whole new one, whatever happens meanwhile: it is written beside its place,
-    flushed to the disk and renamed.
+    The file is either the old one or the whole new one, whatever happens meanwhile: it is written
+    beside its place, flushed to the disk and renamed.
     """
     buffer = io.BytesIO()
     torch.save(_packed({"format": FORMAT, "version": VERSION, **contents}), buffer)
@@ -36,7 +37,9 @@ def write(path: Path, contents: dict[str, Any]) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return what `write` was given, on the CPU; raise CheckpointError for a missing, foreign or damaged file."""
+    """Return what `write` was given, on the CPU; raise CheckpointError for a missing, foreign or
+    damaged file.
+    """
     try:
         contents = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError as error:
@@ -55,7 +58,9 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def replace(path: Path, data: Any) -> None:
-    """Put bytes at a path in one move; raise OSError, and leave what was there, where they cannot be written."""
+    """Put bytes at a path in one move; raise OSError, and leave what was there, where they cannot
+    be written.
+    """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
@@ -70,12 +75,16 @@ def replace(path: Path, data: Any) -> None:
 
 
 def copied(value: Any) -> Any:
-    """Return a copy of nested dictionaries, lists, tensors and arrays, with the tensors on the CPU."""
+    """Return a copy of nested dictionaries, lists, tensors and arrays, with the tensors on the
+    CPU.
+    """
     return _unpacked(_packed(value))
 
 
 def _packed(value: Any) -> Any:
-    """Return a copy that `torch.load` reads with weights_only: arrays become marked tensors, tensors go to the CPU."""
+    """Return a copy that `torch.load` reads with weights_only: arrays become marked tensors,
+    tensors go to the CPU.
+    """
     if isinstance(value, Tensor):
         return value.detach().to("cpu", copy=True)
     if isinstance(value, np.ndarray):

@@ -1,4 +1,6 @@
-"""The learning curve: what was measured at each iteration, as TensorBoard's events and as a picture."""
+"""The learning curve: what was measured at each iteration, as TensorBoard's events and as a
+picture.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ Row = dict[str, float]
 
 
 def draw(rows: list[Row], path: Path, title: str) -> None:
-    """Draw success, distance and reward over the steps into a PNG; raise OSError where it cannot be written."""
+    """Draw success, distance and reward over the steps into a PNG; raise OSError where it cannot be
+    written.
+    """
     # Without pyplot: a picture needs no window system, and no state that is the process's.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -42,7 +46,9 @@ class Events:
     """TensorBoard's events of a run. Where TensorBoard is not installed there are none."""
 
     def __init__(self, folder: Path, steps: int) -> None:
-        """Begin to write into a folder, over what a run that was taken up again wrote of later steps."""
+        """Begin to write into a folder, over what a run that was taken up again wrote of later
+        steps.
+        """
         self._writer: Any = None
         with contextlib.suppress(ImportError):
             from torch.utils.tensorboard import SummaryWriter

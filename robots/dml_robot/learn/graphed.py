@@ -1,4 +1,6 @@
-"""Work on a device that is captured once and replayed: `torch.dml`'s graphs and CUDA's behind one call."""
+"""Work on a device that is captured once and replayed: `torch.dml`'s graphs and CUDA's behind one
+call.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,17 @@ from torch import Tensor
 class Graphed:
     """Calls a function that takes nothing, and whose effects and result are in tensors that stay.
 
-    The first call runs it as it is, which makes what is made once (an optimizer's state). The second captures it as a
-    graph; that one and all later calls replay it. On devices without graphs every call runs it. The bits are the same
-    either way.
+    The first call runs it as it is, which makes what is made once (an optimizer's state). The
+    second captures it as a graph; that one and all later calls replay it. On devices without graphs
+    every call runs it. The bits are the same either way.
     """
 
     def __init__(
         self, function: Callable[[], Tensor], device: torch.device, enabled: bool, *generators: torch.Generator
     ) -> None:
-        """Take the function, and the generators that it draws from beside the device's default one."""
+        """Take the function, and the generators that it draws from beside the device's default
+        one.
+        """
         self._function, self._generators = function, generators
         self._module: Any = getattr(torch, device.type) if enabled and device.type in ("cuda", "dml") else None
         self._graph: Any = None
@@ -43,7 +47,8 @@ class Graphed:
     def _first(self) -> Tensor:
         if self._module is not torch.cuda:
             return self._function()
-        # CUDA: autograd remembers the stream that gradients are first accumulated on; a capture may not wait for it.
+        # CUDA: autograd remembers the stream that gradients are first accumulated on; a capture may
+        # not wait for it.
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):

@@ -10,7 +10,9 @@ from torch import Tensor, nn
 
 
 def perceptron(inputs: int, hidden: tuple[int, ...], outputs: int, last_gain: float) -> nn.Sequential:
-    """Return linear layers with ELU between them, orthogonally initialised; the last one's weights have `last_gain`."""
+    """Return linear layers with ELU between them, orthogonally initialised; the last one's weights
+    have `last_gain`.
+    """
     layers: list[nn.Module] = []
     for before, after in pairwise((inputs, *hidden, outputs)):
         layers += [nn.Linear(before, after), nn.ELU()]
@@ -25,12 +27,15 @@ def perceptron(inputs: int, hidden: tuple[int, ...], outputs: int, last_gain: fl
 class ActorCritic(nn.Module):
     """An actor and a critic with no weights in common.
 
-    The actor's actions are normally distributed about `actor(observation)` with the standard deviation
-    `log_deviation.exp()`, the same for every observation. They are not bounded: who acts clips them to [-1, 1].
+    The actor's actions are normally distributed about `actor(observation)` with the standard
+    deviation `log_deviation.exp()`, the same for every observation. They are not bounded: who acts
+    clips them to [-1, 1].
     """
 
     def __init__(self, observations: int, actions: int, hidden: tuple[int, ...]) -> None:
-        """Make the networks on the CPU, with PyTorch's default generator, so that every device begins alike."""
+        """Make the networks on the CPU, with PyTorch's default generator, so that every device
+        begins alike.
+        """
         super().__init__()
         self.actor = perceptron(observations, hidden, actions, 0.01)
         self.critic = perceptron(observations, hidden, 1, 1.0)

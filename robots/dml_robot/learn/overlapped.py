@@ -1,8 +1,8 @@
 """PPO that learns on the device from one rollout while the CPU's cores simulate the next.
 
-A rollout is acted with the weights from before the update that runs beside it. PPO's ratio is to the policy that acted,
-so that is no error, only one update of delay; and because nothing depends on which side is done first, a run has the
-same numbers every time.
+A rollout is acted with the weights from before the update that runs beside it. PPO's ratio is to
+the policy that acted, so that is no error, only one update of delay; and because nothing depends on
+which side is done first, a run has the same numbers every time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class OverlappedTrainer:
         self._features = self._env.single_observation_space.shape[0]
         self._joints = self._env.single_action_space.shape[0]
         network = ActorCritic(self._features, self._joints, settings.hidden)
-        # The actor that simulates; the other thread must not draw from the generator that the update draws from.
+        # The actor that simulates; the other thread must not draw from the generator that the
+        # update draws from.
         self._acting = copy.deepcopy(network)
         self._noise = torch.Generator().manual_seed(settings.seed)
         self._observation: Tensor = self._env.reset(seed=settings.seed)[0]
@@ -70,7 +71,9 @@ class OverlappedTrainer:
         return policy_of(self._ppo.network)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the networks, the arms, the rollout that is not learnt from yet, and the generators' states."""
+        """Return the networks, the arms, the rollout that is not learnt from yet, and the
+        generators' states.
+        """
         return checkpoint.copied(
             {
                 "ppo": self._ppo.state_dict(),

@@ -35,7 +35,9 @@ class Measured:
 
 
 def choose(settings: Settings, tell: Callable[[str], None]) -> int:
-    """Return a number of arms for settings that leave it open; `tell` is given a line on each that was measured."""
+    """Return a number of arms for settings that leave it open; `tell` is given a line on each that
+    was measured.
+    """
     way = dataclasses.replace(settings, parallel=None).checked().way
     device = torch.device(settings.device)
     return best(
@@ -48,7 +50,8 @@ def choose(settings: Settings, tell: Callable[[str], None]) -> int:
 
 
 def best(measure: Callable[[int], Measured], first: int, most: int, memory: int, tell: Callable[[str], None]) -> int:
-    """Return the number of arms, from `first` by doubling to `most`, beyond which it is no longer worth it.
+    """Return the number of arms, from `first` by doubling to `most`, beyond which it is no longer
+    worth it.
 
     A number is tried only if the two before let expect that it fits into `memory`, in bytes.
     """

@@ -1,7 +1,8 @@
-"""Proximal policy optimisation (Schulman et al., arXiv 1707.06347) with nothing in it that waits for the device.
+"""Proximal policy optimisation (Schulman et al., arXiv 1707.06347) with nothing in it that waits
+for the device.
 
-Neither the learning rate, which falls to zero over the run, nor the losses pass through the host: so an update can be
-captured as a graph.
+Neither the learning rate, which falls to zero over the run, nor the losses pass through the host:
+so an update can be captured as a graph.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ METRICS = ("reward", "episodes", "successes", "distances", "violations", "diverg
 
 
 def advantages(reward: Tensor, value: Tensor, after: Tensor, terminated: Tensor, ended: Tensor) -> Tensor:
-    """Return generalised advantage estimates, (T, N), of values before (`value`) and after each step."""
+    """Return generalised advantage estimates, (T, N), of values before (`value`) and after each
+    step.
+    """
     delta = reward + DISCOUNT * after * (1 - terminated) - value
     decay = DISCOUNT * TRACE * (1 - ended)
     later = torch.zeros_like(delta[0])
@@ -81,19 +84,23 @@ class Ppo:
     """A network, its optimizer, and the update."""
 
     def __init__(self, network: ActorCritic, device: torch.device, learning_rate: float, updates: int) -> None:
-        """Take the network to the device; the learning rate is where it begins, and zero after so many updates."""
+        """Take the network to the device; the learning rate is where it begins, and zero after so
+        many updates.
+        """
         self.network = network.to(device)
         self._parameters = list(self.network.parameters())
         self._highest, self._updates = learning_rate, updates
         self._done = torch.zeros((), device=device)
         self._learning_rate = torch.tensor(learning_rate, device=device)
-        # One kernel for all parameters; the rate is a tensor, so that a graph's replay sees its changes.
+        # One kernel for all parameters; the rate is a tensor, so that a graph's replay sees its
+        # changes.
         self._optimizer = torch.optim.Adam(
             self._parameters, lr=self._learning_rate, eps=1e-5, fused=True, capturable=device.type != "cpu"
         )
 
     def update(self, rollout: Rollout, batches: int) -> Tensor:
-        """Learn from a rollout in `EPOCHS` rounds of `batches` gradients; return `METRICS`, a tensor on the device.
+        """Learn from a rollout in `EPOCHS` rounds of `batches` gradients; return `METRICS`, a
+        tensor on the device.
 
         `batches` divides the number of steps in the rollout.
         """
@@ -129,7 +136,9 @@ class Ppo:
         return {"network": self.network.state_dict(), "optimizer": optimizer, "done": self._done}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave, into the tensors that a graph may have been captured with."""
+        """Take over what `state_dict` gave, into the tensors that a graph may have been captured
+        with.
+        """
         self.network.load_state_dict(state["network"])
         self._optimizer.load_state_dict(state["optimizer"])
         (group,) = self._optimizer.param_groups
@@ -138,7 +147,9 @@ class Ppo:
 
     @torch.no_grad()
     def _pack(self, rollout: Rollout) -> Tensor:
-        """Return what is learnt from, a row a step: observation, action, log density, advantage, return."""
+        """Return what is learnt from, a row a step: observation, action, log density, advantage,
+        return.
+        """
         value, after = self.network.value(torch.stack((rollout.observation, rollout.final))).unbind()
         gain = advantages(rollout.reward, value, after, rollout.terminated, rollout.ended)
         target = gain + value
@@ -148,7 +159,9 @@ class Ppo:
         return rows.flatten(0, 1)
 
     def _step(self, columns: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
-        """Do one gradient step; return the divergence from the policy that acted, and the value's loss."""
+        """Do one gradient step; return the divergence from the policy that acted, and the value's
+        loss.
+        """
         observation, action, before, gain, target = columns
         network = self.network
         change = network.log_probability(network.actor(observation), action) - before.squeeze(-1)
@@ -167,7 +180,9 @@ class Ppo:
 
 
 def act(env: Any, observation: Tensor, action: Tensor) -> tuple[Frame, Tensor]:
-    """Do one step of all arms of a simulator; return it with the observation that the next one is acted on."""
+    """Do one step of all arms of a simulator; return it with the observation that the next one is
+    acted on.
+    """
     after, reward, terminated, truncated, info = env.step(action.clamp(-1, 1))
     frame = Frame(
         observation,
@@ -185,7 +200,9 @@ def act(env: Any, observation: Tensor, action: Tensor) -> tuple[Frame, Tensor]:
 
 @torch.no_grad()
 def rollout_of(frames: list[Frame], network: ActorCritic, noise: Tensor) -> Rollout:
-    """Return the rollout of T frames whose actions were drawn with `noise`, (T, N, joints), of deviation one."""
+    """Return the rollout of T frames whose actions were drawn with `noise`, (T, N, joints), of
+    deviation one.
+    """
     stacked = Frame(*(torch.stack(column) for column in zip(*frames, strict=True)))
     # The mean cancels: an action is its mean and the noise times the deviation.
     log_probability = network.log_probability(torch.zeros_like(noise), noise * network.log_deviation.exp())

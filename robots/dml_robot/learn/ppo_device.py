@@ -1,4 +1,6 @@
-"""PPO whose simulator, rollout and update are all on the device: one iteration is one graph and one read."""
+"""PPO whose simulator, rollout and update are all on the device: one iteration is one graph and one
+read.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ class DeviceTrainer:
         updates = -(-(settings.steps or 1) // (self._arms * self._horizon))
         self._ppo = Ppo(network, self._device, settings.learning_rate or 1e-3, updates)
         self._observation = self._env.reset(seed=settings.seed)[0].clone()
-        # Episodes that began together would end together, and an iteration would see one part of them only.
+        # Episodes that began together would end together, and an iteration would see one part of
+        # them only.
         elapsed = torch.randint(self._env.task.limit_periods, (self._arms,), dtype=torch.int32)
         self._env.state = self._env.state._replace(elapsed=elapsed.to(self._device))
         self._iteration = Graphed(self._iterate, self._device, settings.graphs)
@@ -62,7 +65,9 @@ class DeviceTrainer:
         )
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a state; before the first iteration, because a graph knows its tensors by their addresses."""
+        """Go on from a state; before the first iteration, because a graph knows its tensors by
+        their addresses.
+        """
         self._ppo.load_state_dict(state["ppo"])
         self._env.load_state_dict(state["env"])
         self._observation.copy_(state["observation"])
@@ -74,7 +79,9 @@ class DeviceTrainer:
         self._env.close()
 
     def _iterate(self) -> Tensor:
-        """Simulate the horizon and learn from it; the arms' state is in the same tensors afterwards."""
+        """Simulate the horizon and learn from it; the arms' state is in the same tensors
+        afterwards.
+        """
         return self._ppo.update(self._collect(), self._batches)
 
     @torch.no_grad()
@@ -96,7 +103,9 @@ class DeviceTrainer:
 
 
 def batches_of(steps: int, batch_size: int) -> int:
-    """Return into how many batches of about `batch_size` a rollout is cut: a number that divides `steps`."""
+    """Return into how many batches of about `batch_size` a rollout is cut: a number that divides
+    `steps`.
+    """
     wanted = max(1, round(steps / batch_size))
     return next(number for number in range(wanted, 0, -1) if steps % number == 0)
 

@@ -13,7 +13,9 @@ from dml_robot.learn.curve import Row
 
 
 class Bar:
-    """A progress bar with reward, success, distance and steps a second; away from a terminal, a line now and then."""
+    """A progress bar with reward, success, distance and steps a second; away from a terminal, a
+    line now and then.
+    """
 
     INTERVAL = 10.0
     """Seconds between two lines where there is no terminal."""
@@ -45,7 +47,9 @@ class Bar:
             self._printed = now
 
     def recent(self) -> Row:
-        """Return success and distance over the latest episodes; empty before the first one ended."""
+        """Return success and distance over the latest episodes; empty before the first one
+        ended.
+        """
         episodes = sum(row["episodes"] for row in self._recent)
         names = ("success", "distance") if episodes else ()
         return {name: sum(row[name] * row["episodes"] for row in self._recent) / episodes for name in names}

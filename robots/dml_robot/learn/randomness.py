@@ -24,7 +24,9 @@ def state(device: torch.device) -> dict[str, Tensor]:
 
 
 def restore(device: torch.device, found: dict[str, Tensor]) -> None:
-    """Set what `state` returned. What was saved on a device of another type goes on with that device's seed."""
+    """Set what `state` returned. What was saved on a device of another type goes on with that
+    device's seed.
+    """
     torch.set_rng_state(found["cpu"])
     if device.type in found and device.type != "cpu":
         _module(device).set_rng_state(found[device.type], device)

@@ -60,7 +60,8 @@ class Sb3Trainer:
             self._model: Any = PPO(**common, n_steps=settings.horizon, n_epochs=10)
             self._chunk = arms * (settings.horizon or 1)
         else:
-            # As many gradients as steps of all arms would be the algorithms' own; a quarter learns as far sooner.
+            # As many gradients as steps of all arms would be the algorithms' own; a quarter learns
+            # as far sooner.
             off = {
                 "buffer_size": REPLAY,
                 "learning_starts": LEARNING_STARTS,
@@ -101,7 +102,9 @@ class Sb3Trainer:
         return Policy(_linear(policy.actor.mu), "relu", "tanh")
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the networks, their optimizers, what is remembered, the arms and the generators' states."""
+        """Return the networks, their optimizers, what is remembered, the arms and the generators'
+        states.
+        """
         model = self._model
         return checkpoint.copied(
             {
@@ -140,7 +143,9 @@ class Sb3Trainer:
         self._env.close()
 
     def _variables(self) -> list[tuple[str, torch.Tensor]]:
-        """Return what is learnt and is not in the parameters: the logarithm of SAC's entropy coefficient."""
+        """Return what is learnt and is not in the parameters: the logarithm of SAC's entropy
+        coefficient.
+        """
         found = getattr(self._model, "log_ent_coef", None)
         return [] if found is None else [("log_ent_coef", found)]
 
@@ -162,7 +167,9 @@ _REPLAYED = ("observations", "next_observations", "actions", "rewards", "dones",
 
 
 class _Arms(VecEnv):
-    """A simulator of this package as Stable-Baselines3 expects one: arrays, and a dictionary for each arm."""
+    """A simulator of this package as Stable-Baselines3 expects one: arrays, and a dictionary for
+    each arm.
+    """
 
     def __init__(self, arms: Any, device: torch.device) -> None:
         self.arms, self._device = arms, device

@@ -17,10 +17,10 @@ WAYS = ("sb3", "device", "overlapped")
 class Settings:
     """A training run: what of it may be chosen.
 
-    `way` is how it learns: "sb3" is Stable-Baselines3, "device" simulates and learns on the device, "overlapped"
-    simulates on the CPU's cores while the device learns. "auto" is "device" for PPO on the batched simulator,
-    "overlapped" for PPO on MuJoCo, and "sb3" for the other algorithms. Numbers that are None are the way's own
-    (`defaults`).
+    `way` is how it learns: "sb3" is Stable-Baselines3, "device" simulates and learns on the device,
+    "overlapped" simulates on the CPU's cores while the device learns. "auto" is "device" for PPO on
+    the batched simulator, "overlapped" for PPO on MuJoCo, and "sb3" for the other algorithms.
+    Numbers that are None are the way's own (`defaults`).
     """
 
     algorithm: str = "ppo"
@@ -43,7 +43,9 @@ class Settings:
     """Whether an iteration is captured as a graph on devices that can (dml, CUDA)."""
 
     def checked(self) -> Settings:
-        """Return these settings with everything chosen that was left open; raise SettingsError where they cannot be."""
+        """Return these settings with everything chosen that was left open; raise SettingsError
+        where they cannot be.
+        """
         _one_of("algorithm", self.algorithm, ALGORITHMS)
         _one_of("simulator", self.sim, SIMULATORS)
         _one_of("way", self.way, ("auto", *WAYS))

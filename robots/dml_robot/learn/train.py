@@ -1,4 +1,6 @@
-"""The training loop, the same for every way: iterations, what is shown and written of them, and how they end."""
+"""The training loop, the same for every way: iterations, what is shown and written of them, and how
+they end.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class Run:
         return self.out / "checkpoint.pt"
 
     def save(self) -> None:
-        """Write the checkpoint, then the learning curve; raise CheckpointError where the disk does not take them."""
+        """Write the checkpoint, then the learning curve; raise CheckpointError where the disk does
+        not take them.
+        """
         contents = {
             "settings": self.settings.state_dict(),
             "policy": self.trainer.policy().describe(),
@@ -66,7 +70,8 @@ def begin(settings: Settings, out: Path) -> Run:
 def resume(path: Path, out: Path | None = None, changes: dict[str, Any] | None = None) -> Run:
     """Return the run of a checkpoint where it was saved.
 
-    Of its settings `changes` may name others for "steps", "device" and "graphs"; raise SettingsError for the rest.
+    Of its settings `changes` may name others for "steps", "device" and "graphs"; raise
+    SettingsError for the rest.
     """
     contents = checkpoint.read(path)
     if contents.get("training") is None:
@@ -89,12 +94,14 @@ def resume(path: Path, out: Path | None = None, changes: dict[str, Any] | None =
 def train(
     run: Run, console: Console, save_every: int | None = None, watch: Callable[[Run], bool] | None = None
 ) -> None:
-    """Train to the end of the settings' steps, saving every `save_every` control steps and at the end.
+    """Train to the end of the settings' steps, saving every `save_every` control steps and at the
+    end.
 
-    `watch` is called after each iteration; when it returns true, the run ends there. So it does after an interrupt
-    (Ctrl-C), at the end of the iteration; a second one ends the process as ever. Raise DeviceError when the device is
-    lost, naming what was saved, and CheckpointError when the last checkpoint cannot be written; one on the way that
-    cannot be is told and tried again at its next time.
+    `watch` is called after each iteration; when it returns true, the run ends there. So it does
+    after an interrupt (Ctrl-C), at the end of the iteration; a second one ends the process as ever.
+    Raise DeviceError when the device is lost, naming what was saved, and CheckpointError when the
+    last checkpoint cannot be written; one on the way that cannot be is told and tried again at its
+    next time.
     """
     try:
         with _interrupts() as interrupted:

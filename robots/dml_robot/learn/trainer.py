@@ -38,7 +38,9 @@ class Trainer(Protocol):
 
 
 def per_episode(metrics: Metrics) -> Metrics:
-    """Replace sums over the iteration's ended episodes by means; without an ended episode there are none."""
+    """Replace sums over the iteration's ended episodes by means; without an ended episode there are
+    none.
+    """
     episodes = metrics["episodes"]
     found = {name: value for name, value in metrics.items() if name not in ("successes", "distances")}
     if episodes:

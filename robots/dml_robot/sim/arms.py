@@ -15,11 +15,13 @@ from ..task import ACTION_SIZE, OBSERVATION_SIZE, ReachTask
 
 
 class Arms(VectorEnv[Any, Any, Any]):
-    """Arms that all have the same task. What goes in and out are tensors or arrays, as the simulator says.
+    """Arms that all have the same task. What goes in and out are tensors or arrays, as the
+    simulator says.
 
-    `step` takes (N, 6) actions and gives (N, 24) observations, (N,) rewards, (N,) terminated, (N,) truncated, and of
-    the state before any new episode (N,) "success", (N,) "distance" (metres), (N,) "violations" (0 or 1) and (N, 24)
-    "final_obs", with (N,) "_final_obs" saying where an episode ended. A new one begins in the same step.
+    `step` takes (N, 6) actions and gives (N, 24) observations, (N,) rewards, (N,) terminated, (N,)
+    truncated, and of the state before any new episode (N,) "success", (N,) "distance" (metres),
+    (N,) "violations" (0 or 1) and (N, 24) "final_obs", with (N,) "_final_obs" saying where an
+    episode ended. A new one begins in the same step.
 
     Args:
         count: how many arms.
@@ -31,7 +33,8 @@ class Arms(VectorEnv[Any, Any, Any]):
     def __init__(self, count: int, task: ReachTask) -> None:
         """Set the spaces."""
         self.num_envs, self.task = count, task
-        # Coordinates and fractions are near -1 to 1, and a servo may pass its motion's ends by a hair.
+        # Coordinates and fractions are near -1 to 1, and a servo may pass its motion's ends by a
+        # hair.
         self.single_observation_space = Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32)
         self.single_action_space = Box(-1.0, 1.0, (ACTION_SIZE,), np.float32)
         self.observation_space = batch_space(self.single_observation_space, count)

@@ -1,4 +1,6 @@
-"""A simulator of numpy's arrays as one of tensors, for those who learn and do not care which it is."""
+"""A simulator of numpy's arrays as one of tensors, for those who learn and do not care which it
+is.
+"""
 
 from __future__ import annotations
 

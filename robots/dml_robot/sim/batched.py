@@ -1,4 +1,6 @@
-"""Thousands of arms in torch, on any device: kinematics, with limits of position, speed and acceleration."""
+"""Thousands of arms in torch, on any device: kinematics, with limits of position, speed and
+acceleration.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from .episodes import Episodes, EpisodeState
 
 
 class BatchedArms(Arms):
-    """Arms that follow their motion exactly. Tensors in and out are on the device, and `step` never waits for it.
+    """Arms that follow their motion exactly. Tensors in and out are on the device, and `step` never
+    waits for it.
 
     Args:
         count: how many arms.
@@ -33,7 +36,9 @@ class BatchedArms(Arms):
 
     @property
     def state(self) -> EpisodeState:
-        """All that changes from step to step. A step replaces it and writes into none of its tensors."""
+        """All that changes from step to step. A step replaces it and writes into none of its
+        tensors.
+        """
         return self._episodes.state
 
     @state.setter

@@ -1,4 +1,6 @@
-"""The episodes of many arms: where they begin, what they observe, and when they end. Both simulators keep them here."""
+"""The episodes of many arms: where they begin, what they observe, and when they end. Both
+simulators keep them here.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,8 @@ def _pool(seed: int, spread: float) -> Tensor:
 
 
 class Episodes:
-    """Episodes of `count` arms on a device. Nothing in `advance` waits for the device or draws random numbers.
+    """Episodes of `count` arms on a device. Nothing in `advance` waits for the device or draws
+    random numbers.
 
     Args:
         task: what is to be done.
@@ -79,7 +82,9 @@ class Episodes:
         self.restart(seed)
 
     def restart(self, seed: int | None = None) -> None:
-        """Begin a new episode for every arm: with the next pairs of the pool, or the first ones of a seed's."""
+        """Begin a new episode for every arm: with the next pairs of the pool, or the first ones of
+        a seed's.
+        """
         if seed is None:
             row = (self.state.row + self.count) % POOL
         else:

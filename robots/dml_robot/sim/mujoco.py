@@ -52,8 +52,8 @@ class MujocoArms(Arms):
         self._rollout = Rollout(nthread=threads if threads > 1 else 0)
         self._motion = Motion(task.period)
         self._episodes = Episodes(task, count, torch.device("cpu"), seed)
-        # The servos' controls: an angle and a speed per joint, in turn. The speed is that of the middle of a step, with
-        # which MuJoCo's integrator comes to the parabola's points.
+        # The servos' controls: an angle and a speed per joint, in turn. The speed is that of the
+        # middle of a step, with which MuJoCo's integrator comes to the parabola's points.
         starts = torch.arange(self._substeps) * TIMESTEP
         self._times, self._middles = starts[None, :, None], starts[None, :, None] + TIMESTEP / 2
         self._begin()
@@ -116,7 +116,9 @@ class MujocoArms(Arms):
         return observation, reward, terminated, truncated, info
 
     def _controls(self, speeds: torch.Tensor) -> Array:
-        """(N, steps, 12): the motion from the present angles and speeds to the speeds at the period's end."""
+        """(N, steps, 12): the motion from the present angles and speeds to the speeds at the
+        period's end.
+        """
         angles, old = self._angles[:, None, :], self._speeds[:, None, :]
         acceleration = (speeds[:, None, :] - old) / self.task.period
         angle = angles + old * self._times + acceleration * self._times**2 / 2

@@ -1,4 +1,6 @@
-"""import_library.py DLL LIB: makes the import library of a library for Windows, from the names that it exports."""
+"""import_library.py DLL LIB: makes the import library of a library for Windows, from the names that
+it exports.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-// The part of the C++ runtime that a program for the MSVC ABI links statically: start and end of a library or program,
-// allocation, guards of static variables, and what run-time type information needs.
+// The part of the C++ runtime that a program for the MSVC ABI links statically: start and end of a
+// library or program, allocation, guards of static variables, and what run-time type information
+// needs.
 #include <vcruntime_new.h>
 #include <vcruntime_typeinfo.h>
 #include <stdlib.h>
@@ -106,8 +107,8 @@ BOOL WINAPI _DllMainCRTStartup(HINSTANCE, DWORD reason, void* at_process_end) {
   return TRUE;
 }
 #endif
-// Thread-local variables that need a constructor get it on their first use in a thread, or when the thread begins.
-// Their destructors are not run.
+// Thread-local variables that need a constructor get it on their first use in a thread, or when the
+// thread begins. Their destructors are not run.
 #pragma section(".CRT$XDA", read)
 #pragma section(".CRT$XDZ", read)
 #pragma section(".CRT$XLC", read)

@@ -96,7 +96,8 @@ class TestModule(TestCase):
 
     def _assert_as_exact(self, found, expected, exact):
         """
-        Errors are not larger than a few roundings of the largest number of all, or than the CPU's by much.
+        Errors are not larger than a few roundings of the largest number of all, or than the CPU's
+        by much.
 
         Of all: a gradient may be what is left of numbers that cancel.
         """
@@ -151,7 +152,9 @@ class TestModule(TestCase):
 
     @modules(module_db, allowed_dtypes=(torch.float32,))
     def test_save_load(self, device, dtype, module_info, training):
-        """A module's state that was saved on the device gives the same values, there and on the CPU."""
+        """A module's state that was saved on the device gives the same values, there and on the
+        CPU.
+        """
         for given in self._inputs(module_info, device, dtype, training):
             module = built(module_info, given, device, dtype, training)
             buffer = io.BytesIO()

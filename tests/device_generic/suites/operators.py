@@ -1,4 +1,6 @@
-"""Operators of `op_db`: against NumPy and the CPU, their errors, memory formats, variants and gradients."""
+"""Operators of `op_db`: against NumPy and the CPU, their errors, memory formats, variants and
+gradients.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from torch.testing._internal.common_utils import TestCase, TestGradients, run_te
 from torch.testing._internal.opinfo import core
 from torch.utils._pytree import tree_leaves
 
-# The references of masked operators take masks as tensors; functions of one and of two tensors have tests of their own.
+# The references of masked operators take masks as tensors; functions of one and of two tensors have
+# tests of their own.
 WITH_NUMPY = [
     op
     for op in op_db
@@ -168,7 +171,9 @@ class TestUnaryUfuncs(TestCase):
 
 
 class TestBinaryUfuncs(TestCase):
-    """Functions of two tensors: broadcast, of mixed dtypes, with numbers, at the edges of their domains."""
+    """Functions of two tensors: broadcast, of mixed dtypes, with numbers, at the edges of their
+    domains.
+    """
 
     def _compare(self, op, samples):
         for sample in samples:

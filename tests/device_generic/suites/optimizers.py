@@ -1,4 +1,6 @@
-"""Optimizers of `optim_db`: their implementations against each other and the CPU, and their states."""
+"""Optimizers of `optim_db`: their implementations against each other and the CPU, and their
+states.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ class TestOptimRenewed(TestCase):
 
     @optims([info for info in DENSE if "foreach" in info.supported_impls], dtypes=[torch.float32, torch.float64])
     def test_foreach_matches_forloop(self, device, dtype, optim_info):
-        """Operators on lists of tensors and on one tensor after the other give the same parameters."""
+        """Operators on lists of tensors and on one tensor after the other give the same
+        parameters.
+        """
         loops = self._made(optim_info, device, dtype, foreach=False)
         lists = self._made(optim_info, device, dtype, foreach=True)
         for (desc, loop, first), (_, together, second) in zip(loops, lists, strict=True):

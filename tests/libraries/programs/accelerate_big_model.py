@@ -1,4 +1,6 @@
-"""Big-model inference: init_empty_weights, load_checkpoint_and_dispatch(device_map="auto"), cpu_offload."""
+"""Big-model inference: init_empty_weights, load_checkpoint_and_dispatch(device_map="auto"),
+cpu_offload.
+"""
 
 import json
 

@@ -1,4 +1,5 @@
-"""Accelerator(): prepare, accumulate, backward, clip, gather, save_state and load_state, in a loop of one's own.
+"""Accelerator(): prepare, accumulate, backward, clip, gather, save_state and load_state, in a loop
+of one's own.
 arguments: --mixed_precision no
 arguments: --mixed_precision fp16
 arguments: --mixed_precision bf16

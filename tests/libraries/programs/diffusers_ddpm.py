@@ -1,4 +1,5 @@
-"""A UNet2D: training steps with DDPM's noise, then DDPMPipeline and DDIMPipeline moved with .to("cuda").
+"""A UNet2D: training steps with DDPM's noise, then DDPMPipeline and DDIMPipeline moved with
+.to("cuda").
 modes: cpu, cuda
 """
 

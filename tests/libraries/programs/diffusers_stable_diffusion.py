@@ -1,4 +1,5 @@
-"""A tiny Stable Diffusion: text encoder, UNet and VAE through the pipeline, with guidance, float16 where there is CUDA.
+"""A tiny Stable Diffusion: text encoder, UNet and VAE through the pipeline, with guidance, float16
+where there is CUDA.
 modes: cpu, cuda
 """
 

@@ -1,4 +1,5 @@
-"""Trainer: a module with training, validation and test steps, a checkpoint, going on from it, predictions.
+"""Trainer: a module with training, validation and test steps, a checkpoint, going on from it,
+predictions.
 arguments: --accelerator auto
 arguments: --accelerator gpu
 arguments: --accelerator gpu --precision 16-mixed

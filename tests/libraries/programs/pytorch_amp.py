@@ -1,4 +1,5 @@
-"""A training loop with autocast, GradScaler, pinned workers of a data loader, streams, events and memory statistics.
+"""A training loop with autocast, GradScaler, pinned workers of a data loader, streams, events and
+memory statistics.
 modes: cpu, cuda
 """
 

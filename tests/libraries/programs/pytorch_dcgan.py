@@ -1,4 +1,5 @@
-"""PyTorch's example: a generator and a discriminator of pictures, transposed convolutions, batch norm, Adam.
+"""PyTorch's example: a generator and a discriminator of pictures, transposed convolutions, batch
+norm, Adam.
 modes: cpu, cuda
 """
 

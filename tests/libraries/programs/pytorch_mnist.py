@@ -1,4 +1,6 @@
-"""PyTorch's example: a convolutional network on pictures of digits, torch.accelerator, Adadelta, StepLR."""
+"""PyTorch's example: a convolutional network on pictures of digits, torch.accelerator, Adadelta,
+StepLR.
+"""
 
 import argparse
 import json

@@ -1,4 +1,5 @@
-"""PyTorch's example: a language model of words, recurrent or a Transformer, trained with truncated backpropagation.
+"""PyTorch's example: a language model of words, recurrent or a Transformer, trained with truncated
+backpropagation.
 arguments: --model LSTM
 arguments: --model GRU
 arguments: --model Transformer

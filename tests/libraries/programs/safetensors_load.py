@@ -1,4 +1,6 @@
-"""load_file(device=) and safe_open(device=): weights read onto the device, in several dtypes, and saved from it."""
+"""load_file(device=) and safe_open(device=): weights read onto the device, in several dtypes, and
+saved from it.
+"""
 
 import json
 

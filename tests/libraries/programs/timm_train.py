@@ -1,4 +1,5 @@
-"""create_model: a tiny ViT, a ResNet and a ConvNeXt, timm's loss, optimizer, EMA and mixup, a few training steps.
+"""create_model: a tiny ViT, a ResNet and a ConvNeXt, timm's loss, optimizer, EMA and mixup, a few
+training steps.
 modes: cpu, cuda
 """
 

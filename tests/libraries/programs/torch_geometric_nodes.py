@@ -1,4 +1,6 @@
-"""GCN and GAT on a random graph: node classification, loaders of neighbourhoods and of batches of graphs."""
+"""GCN and GAT on a random graph: node classification, loaders of neighbourhoods and of batches of
+graphs.
+"""
 
 import json
 

@@ -1,4 +1,5 @@
-"""ResNet-18 and MobileNet V3 with transforms.v2, trained a few steps in channels_last, then evaluated.
+"""ResNet-18 and MobileNet V3 with transforms.v2, trained a few steps in channels_last, then
+evaluated.
 modes: cpu, cuda
 """
 

@@ -1,4 +1,6 @@
-"""Models of several families moved with .to(): forward and backward of GPT-2, BERT, T5, ViT and CLIP."""
+"""Models of several families moved with .to(): forward and backward of GPT-2, BERT, T5, ViT and
+CLIP.
+"""
 
 import json
 

@@ -1,4 +1,6 @@
-"""from_pretrained(device_map="auto") of a tiny Llama, then generate() with each cache, greedy, beams and sampling."""
+"""from_pretrained(device_map="auto") of a tiny Llama, then generate() with each cache, greedy,
+beams and sampling.
+"""
 
 import json
 

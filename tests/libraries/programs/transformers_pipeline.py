@@ -1,4 +1,6 @@
-"""pipeline("text-generation") and pipeline("text-classification"), a tokenizer made on the spot, device left out."""
+"""pipeline("text-generation") and pipeline("text-classification"), a tokenizer made on the spot,
+device left out.
+"""
 
 import json
 

@@ -1,5 +1,5 @@
-"""YOLO("yolo11n.yaml"): train, val and predict on drawn pictures, from random weights, with device=0 or its name.
-arguments:
+"""YOLO("yolo11n.yaml"): train, val and predict on drawn pictures, from random weights, with
+device=0 or its name. arguments:
 arguments: --amp
 """
 

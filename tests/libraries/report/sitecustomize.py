@@ -1,4 +1,5 @@
-"""What every Python that the runner starts imports first: at its end it tells what fell back to the CPU.
+"""What every Python that the runner starts imports first: at its end it tells what fell back to the
+CPU.
 
 So the programs need know nothing of it.
 """

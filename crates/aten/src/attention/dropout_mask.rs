@@ -1,4 +1,5 @@
-//! The random numbers by which attention's dropout chooses, as a tensor: what a program needs to repeat it.
+//! The random numbers by which attention's dropout chooses, as a tensor: what a program needs to
+//! repeat it.
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
@@ -16,8 +17,8 @@ operators! {
     }
 }
 
-/// Fills `[batch, heads, queries, keys]` with numbers in (0, 1]. Attention that was given this seed and offset back keeps a weight
-/// where its number is above the share that is dropped.
+/// Fills `[batch, heads, queries, keys]` with numbers in (0, 1]. Attention that was given this seed
+/// and offset back keeps a weight where its number is above the share that is dropped.
 fn fill(call: &mut Call, mask: &View, seed: i64, offset: i64) -> Result<()> {
     check!(mask.is_contiguous(), Runtime, "{}: expected a contiguous tensor", call.name);
     check!(mask.dtype == DType::F32, Runtime, "{}: expected a tensor of float32, got {}", call.name, mask.dtype);

@@ -128,8 +128,8 @@ impl Attention {
         Ok(problem.run(call)?)
     }
 
-    /// Enqueues one role's kernel: `out` from `x`, and scores of `query` and `key`. `grad` is the result's gradient, and its
-    /// inner products with the result.
+    /// Enqueues one role's kernel: `out` from `x`, and scores of `query` and `key`. `grad` is the
+    /// result's gradient, and its inner products with the result.
     fn run(
         &self,
         call: &Call,
@@ -162,7 +162,8 @@ impl Attention {
             threads: threads(out.dtype, rows),
             width: slice(out.dtype, width),
             quads: matrices.into_iter().all(has_quads),
-            // On a processor nothing waits for memory. Rows without elements have none that could be read before they are asked for.
+            // On a processor nothing waits for memory. Rows without elements have none that could
+            // be read before they are asked for.
             prefetch: call.device.info().kind != AdapterKind::Software && depth.min(depth2) > 0,
         };
         let shared_memory = call.device.info().capabilities.max_shared_memory;

@@ -84,7 +84,8 @@ fn reversed_sub(call: &mut Call, overload: &Operator) -> Result<()> {
         (Argument::Tensor(t), _) | (_, Argument::Tensor(t)) => t.sizes.clone(),
         _ => Dims::new(),
     };
-    // The CPU computes it elsewhere, and copies into a contiguous result where it has to be resized.
+    // The CPU computes it elsewhere, and copies into a contiguous result where it has to be
+    // resized.
     let (out, mut given) = (overload.out(call)?, None);
     let out = resized(call, out, &mut given, (&sizes, &View::contiguous_strides(&sizes)))?;
     difference(call, overload, out, [y, x], Rule::Exact)
@@ -147,7 +148,8 @@ fn to_exponent(exponent: Scalar) -> &'static Function {
     }
 }
 
-/// Of a number to a tensor: the result is contiguous whatever the strides of the exponent, and all powers of 1 are 1.
+/// Of a number to a tensor: the result is contiguous whatever the strides of the exponent, and all
+/// powers of 1 are 1.
 fn of_number(call: &mut Call, base: Argument, exponent: AnyTensor, out: Out) -> Result<()> {
     let arguments = [base, Argument::Tensor(exponent)];
     let shape = (exponent.sizes.as_slice(), &View::contiguous_strides(&exponent.sizes)[..]);
@@ -231,7 +233,8 @@ fn logaddexp(call: &mut Call, overload: &Operator) -> Result<()> {
     operator(call, out, Rule::Complex, &functions::LOGADDEXP, &operands)
 }
 
-/// The gradient times the conjugate of a function's derivative, which is given by the function's value.
+/// The gradient times the conjugate of a function's derivative, which is given by the function's
+/// value.
 fn gradient(call: &mut Call, overload: &Operator, function: &'static Function) -> Result<()> {
     let grad: AnyTensor = overload.argument(call, "grad_output")?;
     let output: AnyTensor = overload.argument(call, "output")?;

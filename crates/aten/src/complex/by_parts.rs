@@ -15,7 +15,8 @@ use dml_compute::view::View;
 use dml_kernel::DType;
 use smallvec::SmallVec;
 
-/// Runs the operator of reals twice, on the parts. In place it writes the parts themselves; other results are joined.
+/// Runs the operator of reals twice, on the parts. In place it writes the parts themselves; other
+/// results are joined.
 pub fn by_parts(call: &mut Call, operator: &Operator) -> Result<()> {
     by_parts_of(call, operator, call.args)
 }

@@ -1,4 +1,5 @@
-//! Comparisons of complex tensors, which are equal or not, and logic, where a number is true unless it is 0.
+//! Comparisons of complex tensors, which are equal or not, and logic, where a number is true unless
+//! it is 0.
 
 use crate::check;
 use crate::complex::overload::run_on;

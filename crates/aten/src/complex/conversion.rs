@@ -1,4 +1,5 @@
-//! Calls between complex numbers and reals: a result of the other kind that `dtype=` or `out=` asks for.
+//! Calls between complex numbers and reals: a result of the other kind that `dtype=` or `out=` asks
+//! for.
 
 use crate::complex::copy::checked_copy;
 use crate::operator::argument::Out;
@@ -11,7 +12,8 @@ use dml_compute::view::View;
 use dml_kernel::DType;
 use smallvec::SmallVec;
 
-/// The arguments of an operator that [converts first](converts_first), once that is done; `None` where there is nothing to do.
+/// The arguments of an operator that [converts first](converts_first), once that is done; `None`
+/// where there is nothing to do.
 pub fn converted<'a>(call: &mut Call<'a>, operator: &Operator) -> Result<Option<SmallVec<[Arg<'a>; 8]>>> {
     let t: &View = operator.argument(call, "self")?;
     let asked = operator.dtype_argument(call, "dtype")?;
@@ -56,7 +58,8 @@ pub fn reals_into_complex(call: &Call, operator: &Operator) -> bool {
     written.count > 0 && !written.in_place && inputs().any(tensors) && !inputs().any(Arg::is_special)
 }
 
-/// Runs an operator whose result goes into a tensor of another dtype, which is resized, by way of a new one of its own.
+/// Runs an operator whose result goes into a tensor of another dtype, which is resized, by way of a
+/// new one of its own.
 pub fn through_new(
     call: &mut Call,
     given: &View,

@@ -7,15 +7,16 @@ use crate::tensor::overlap;
 use dml_compute::complex::copy::{self, as_or_bits};
 use dml_compute::view::{Location, View};
 
-/// Copies on one device; `src` broadcasts to `dst`, which may not be expanded. Either may be of reals.
+/// Copies on one device; `src` broadcasts to `dst`, which may not be expanded. Either may be of
+/// reals.
 pub fn checked_copy(call: &Call, src: &View, dst: &View) -> Result<()> {
     call.broadcast(&src.sizes, &dst.sizes)?;
     overlap::check_internal(dst)?;
     Ok(copy::device_copy(call, src, dst)?)
 }
 
-/// A copy of another dtype, or with another sign of a part. One side that is on the host has the other's dtype: the caller
-/// prepares it so.
+/// A copy of another dtype, or with another sign of a part. One side that is on the host has the
+/// other's dtype: the caller prepares it so.
 pub fn convert(call: &mut Call, src: &View, dst: &View) -> Result<()> {
     let here = Location::Device(call.device.index() as u8);
     match (src.location == here, dst.location == here) {

@@ -121,8 +121,8 @@ fn run(call: &mut Call, operator: &Operator, route: Route) -> Result<()> {
     }
 }
 
-/// The arguments with conjugates and negatives written out, where there are any: PyTorch leaves them to products, and to what
-/// it takes for views.
+/// The arguments with conjugates and negatives written out, where there are any: PyTorch leaves
+/// them to products, and to what it takes for views.
 fn resolved<'a>(call: &Call<'a>) -> Result<Option<SmallVec<[Arg<'a>; 8]>>> {
     let any = call.args.iter().any(|argument| match argument {
         Arg::Tensor(t) => has_bits(t),
@@ -154,7 +154,8 @@ fn resolved<'a>(call: &Call<'a>) -> Result<Option<SmallVec<[Arg<'a>; 8]>>> {
     Ok(Some(args))
 }
 
-/// Copies results to where they belong if that is a conjugate or a negative: the operator wrote a plain tensor instead.
+/// Copies results to where they belong if that is a conjugate or a negative: the operator wrote a
+/// plain tensor instead.
 fn write_back(call: &mut Call, operator: &Operator) -> Result<()> {
     let written = written(operator.schema);
     let mut returns = std::mem::take(&mut call.returns);

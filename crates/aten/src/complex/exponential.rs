@@ -1,4 +1,5 @@
-//! The exponential of complex matrices, as that of real ones of twice the size in which `x + iy` is `[[x, -y], [y, x]]`.
+//! The exponential of complex matrices, as that of real ones of twice the size in which `x + iy` is
+//! `[[x, -y], [y, x]]`.
 
 use crate::complex::route::Route;
 use crate::linear_algebra::arguments;

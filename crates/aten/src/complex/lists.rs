@@ -18,7 +18,8 @@ fn none(name: &str) -> Error {
     Error::Fallback(format!("{name} of lists of complex tensors"))
 }
 
-/// Runs `_foreach_name` by the operator `name`, which is among `all`; `run` runs it on one call's arguments.
+/// Runs `_foreach_name` by the operator `name`, which is among `all`; `run` runs it on one call's
+/// arguments.
 pub fn one_by_one(
     call: &mut Call,
     list: &Operator,
@@ -72,7 +73,8 @@ pub fn one_by_one(
     Ok(())
 }
 
-/// The numbers of an overload that takes them packed into a tensor; `None` of the others, whose tensor is one number.
+/// The numbers of an overload that takes them packed into a tensor; `None` of the others, whose
+/// tensor is one number.
 fn packed_numbers(call: &Call, list: &Operator, count: usize) -> Result<Option<Vec<Scalar>>> {
     let tensors = list.named(call).filter_map(|(name, argument)| match argument {
         Arg::Tensor(t) => Some((name, t)),

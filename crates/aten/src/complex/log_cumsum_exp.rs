@@ -1,7 +1,7 @@
 //! Running log-sums of exponentials of complex tensors.
 //!
-//! An invocation walks a line in order, as the CPU does: the imaginary part of a logarithm is one of many, a whole turn apart, and which
-//! one comes out depends on the order.
+//! An invocation walks a line in order, as the CPU does: the imaginary part of a logarithm is one
+//! of many, a whole turn apart, and which one comes out depends on the order.
 
 use crate::complex::copy::checked_copy;
 use crate::complex::route::Route;

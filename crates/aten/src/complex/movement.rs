@@ -94,7 +94,8 @@ fn fill(call: &mut Call, operator: &Operator) -> Result<()> {
     Ok(())
 }
 
-/// Sets every element of a tensor of reals to a complex number: one without an imaginary part, or the real part of a tensor's.
+/// Sets every element of a tensor of reals to a complex number: one without an imaginary part, or
+/// the real part of a tensor's.
 fn fill_reals(call: &mut Call, operator: &Operator, out: &View) -> Result<()> {
     let value = match operator.argument(call, "value")? {
         TensorOrScalar::Tensor(AnyTensor(t)) => {

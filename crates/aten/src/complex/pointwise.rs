@@ -1,4 +1,5 @@
-//! Pointwise operators of complex tensors: the pointwise kernel with the parts of each tensor as operands of their own.
+//! Pointwise operators of complex tensors: the pointwise kernel with the parts of each tensor as
+//! operands of their own.
 
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;

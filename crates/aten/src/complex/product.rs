@@ -1,7 +1,8 @@
 //! Products of complex matrices, as products of real ones of twice the size.
 //!
-//! A row of complex numbers in memory is a row of reals, `[re, im, re, im, ..]`. Where each number `x + iy` of the right matrix
-//! stands as the block `[[x, y], [-y, x]]`, the product of the two real matrices is the complex product as it lies in memory.
+//! A row of complex numbers in memory is a row of reals, `[re, im, re, im, ..]`. Where each number
+//! `x + iy` of the right matrix stands as the block `[[x, y], [-y, x]]`, the product of the two
+//! real matrices is the complex product as it lies in memory.
 
 use crate::check;
 use crate::complex::copy::checked_copy;
@@ -238,7 +239,8 @@ fn finish(call: &mut Call, overload: &Operator, product: View, added: bool) -> R
     Ok(())
 }
 
-/// The product of two matrices or of batches of them, `[.., m, k]` and `[.., k, n]`, as a new contiguous tensor.
+/// The product of two matrices or of batches of them, `[.., m, k]` and `[.., k, n]`, as a new
+/// contiguous tensor.
 pub fn multiply(call: &mut Call, a: &View, b: &View) -> Result<View> {
     let rank = a.dim();
     let (k, n) = (b.sizes[rank - 2], b.sizes[rank - 1]);

@@ -1,5 +1,5 @@
-//! Reductions of complex tensors: norms are those of the magnitudes, variances the sums of the parts' variances, and products
-//! are made by halves. Sums and means go by parts.
+//! Reductions of complex tensors: norms are those of the magnitudes, variances the sums of the
+//! parts' variances, and products are made by halves. Sums and means go by parts.
 
 use crate::check;
 use crate::complex::by_parts::joined;
@@ -138,8 +138,8 @@ fn spread(call: &mut Call, overload: &Operator, root: bool, mean: bool) -> Resul
     Ok(())
 }
 
-/// The product along a dimension, or of all elements: the second half of them is multiplied into the first one until one is
-/// left.
+/// The product along a dimension, or of all elements: the second half of them is multiplied into
+/// the first one until one is left.
 fn prod(call: &mut Call, overload: &Operator) -> Result<()> {
     let t: &View = overload.argument(call, "self")?;
     let dim: Option<i64> = overload.argument_or(call, "dim", None)?;

@@ -11,7 +11,8 @@ use dml_compute::pointwise::function::Function;
 pub enum Route {
     /// It moves elements: the operator of reals runs on their bits.
     Moves,
-    /// It is linear with real coefficients: the operator of reals runs on the real parts and on the imaginary ones.
+    /// It is linear with real coefficients: the operator of reals runs on the real parts and on the
+    /// imaginary ones.
     ByParts,
     /// A pointwise function of one tensor, and the dtype of its result.
     Unary(Rule, &'static Function),

@@ -1,5 +1,5 @@
-//! Running products of complex tensors, in steps of doubling distance (Hillis and Steele, "Data parallel algorithms", 1986). Running
-//! sums go by parts.
+//! Running products of complex tensors, in steps of doubling distance (Hillis and Steele, "Data
+//! parallel algorithms", 1986). Running sums go by parts.
 
 use crate::complex::copy::checked_copy;
 use crate::complex::reduction::multiply_by;

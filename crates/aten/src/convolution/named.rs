@@ -1,4 +1,5 @@
-//! The convolutions that PyTorch calls by a name of their own: the same kernels under other argument lists.
+//! The convolutions that PyTorch calls by a name of their own: the same kernels under other
+//! argument lists.
 
 use crate::convolution::overrideable::{backward, forward};
 use crate::operator::argument::{Out, Outs};

@@ -75,7 +75,8 @@ fn check_range(start: f64, end: f64, step: f64) -> Result<()> {
 
 fn arange(call: &mut Call, start: Number, end: Number, step: Number, out: Out) -> Result<()> {
     check_range(start.to_f64(), end.to_f64(), step.to_f64())?;
-    // Counted before anything is truncated, as CPU does from torch 2.15 (int64 ranges were truncated first before).
+    // Counted before anything is truncated, as CPU does from torch 2.15 (int64 ranges were
+    // truncated first before).
     let integers = [start, end, step].iter().all(|x| matches!(x, Number::Int(_) | Number::Bool(_)));
     let size = if integers {
         let (s, e, d) = (start.to_i64(), end.to_i64(), step.to_i64());
@@ -122,7 +123,8 @@ fn logspace(call: &mut Call, mut start: f64, mut end: f64, steps: i64, base: f64
     check!(steps >= 0, Runtime, "number of steps must be non-negative");
     let out = target(call, out, steps, "logspace")?;
     if steps == 1 {
-        // In doubles, as on the CPU; only of several exponents an integer dtype drops the fractions.
+        // In doubles, as on the CPU; only of several exponents an integer dtype drops the
+        // fractions.
         let power = Number::Double(base.powf(start));
         check_fits(power, out.dtype)?;
         fill_with(call, &out, power)?;

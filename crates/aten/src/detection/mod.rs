@@ -1,4 +1,5 @@
-//! torchvision's operators for detection: suppression of overlapping boxes, pooling of regions, deformable convolution.
+//! torchvision's operators for detection: suppression of overlapping boxes, pooling of regions,
+//! deformable convolution.
 
 pub mod deform_conv2d;
 pub mod nms;

@@ -1,8 +1,10 @@
-//! Non-maximum suppression: of boxes that overlap more than the threshold only the one with the best score stays.
+//! Non-maximum suppression: of boxes that overlap more than the threshold only the one with the
+//! best score stays.
 //!
-//! Boxes are taken in blocks, from the best score on. In a block the overlaps of all pairs become a matrix of bits, from which one
-//! workgroup finds, 32 boxes at a time, which boxes stay. Those suppress the boxes of the later blocks, which look
-//! at them all at once. The memory is that of one block, and the only thing that is waited for is the number of boxes that stay.
+//! Boxes are taken in blocks, from the best score on. In a block the overlaps of all pairs become a
+//! matrix of bits, from which one workgroup finds, 32 boxes at a time, which boxes stay. Those
+//! suppress the boxes of the later blocks, which look at them all at once. The memory is that of
+//! one block, and the only thing that is waited for is the number of boxes that stay.
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;

@@ -1,5 +1,6 @@
-//! Regions of images and their bins: `[regions, 5]`, each the number of an image and left, top, right and bottom in units of
-//! `1 / scale` pixels. Along each axis a region is cut into equal bins.
+//! Regions of images and their bins: `[regions, 5]`, each the number of an image and left, top,
+//! right and bottom in units of `1 / scale` pixels. Along each axis a region is cut into equal
+//! bins.
 
 use crate::check;
 use crate::operator::error::Result;

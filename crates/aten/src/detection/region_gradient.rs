@@ -1,8 +1,9 @@
 //! Gradients of images by the bins of regions.
 //!
-//! What a pixel adds to a bin is a product of its weight downwards and its weight across. Both are written first, a small matrix a
-//! region and axis. Then every pixel gathers from the regions near it, in their order: a workgroup has a tile of pixels, and lists the
-//! regions that touch it. Nothing is scattered, so the sums are the same each time.
+//! What a pixel adds to a bin is a product of its weight downwards and its weight across. Both are
+//! written first, a small matrix a region and axis. Then every pixel gathers from the regions near
+//! it, in their order: a workgroup has a tile of pixels, and lists the regions that touch it.
+//! Nothing is scattered, so the sums are the same each time.
 
 use crate::check;
 use crate::detection::region::{channels_by_position, check_operands, check_sizes};
@@ -15,8 +16,8 @@ use dml_compute::primitives::loops::check_turns;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 
-/// Returns the gradient `[batch, channels, height, width]` of the images. With `argmax` (int32, of the result's shape: the number
-/// of a pixel in its plane) it goes to that pixel of each bin alone.
+/// Returns the gradient `[batch, channels, height, width]` of the images. With `argmax` (int32, of
+/// the result's shape: the number of a pixel in its plane) it goes to that pixel of each bin alone.
 pub fn run(
     call: &mut Call,
     grad: &View,

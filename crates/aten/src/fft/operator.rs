@@ -145,7 +145,8 @@ fn last_of(axes: &[usize]) -> Result<usize> {
     Ok(last.unwrap_or(0))
 }
 
-/// The factor of a normalisation: 0 is none, 1 the root of the number of elements that are transformed together, 2 their number.
+/// The factor of a normalisation: 0 is none, 1 the root of the number of elements that are
+/// transformed together, 2 their number.
 fn factor(norm: i64, sizes: &[i64], axes: &[usize]) -> Result<f64> {
     let count: f64 = axes.iter().map(|&d| sizes[d] as f64).product();
     match norm {

@@ -1,4 +1,5 @@
-//! Operators of floats of 8 bits, which are kept and converted: as on the CPU, few operators compute with them.
+//! Operators of floats of 8 bits, which are kept and converted: as on the CPU, few operators
+//! compute with them.
 
 use crate::operator::Operator;
 use crate::operator::call::{Arg, Call};

@@ -44,7 +44,8 @@ pub fn check_index(call: &Call, index: &View) -> Result<()> {
     Ok(())
 }
 
-/// The index tensor of a gather or scatter must fit the tensor it points into, and the tensor of the values.
+/// The index tensor of a gather or scatter must fit the tensor it points into, and the tensor of
+/// the values.
 pub fn check_shapes(call: &Call, t: &View, dim: usize, index: &View, src: Option<&View>) -> Result<()> {
     if index.numel() == 0 {
         return Ok(());

@@ -1,4 +1,5 @@
-//! The gradient of an embedding, and the norms of its rows. (The embedding itself is `index_select`.)
+//! The gradient of an embedding, and the norms of its rows. (The embedding itself is
+//! `index_select`.)
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
@@ -46,7 +47,8 @@ fn embedding_dense_backward(
     Ok(())
 }
 
-/// The rows that the indices name are scaled down to a norm. Of rows that are expanded only those that need no scaling are taken.
+/// The rows that the indices name are scaled down to a norm. Of rows that are expanded only those
+/// that need no scaling are taken.
 fn embedding_renorm(call: &mut Call, table: &View, indices: &View, limit: f64, p: f64) -> Result<()> {
     check!(
         table.dim() == 2,

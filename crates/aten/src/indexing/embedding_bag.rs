@@ -1,6 +1,7 @@
 //! Bags of embeddings: the sum, mean or maximum of some rows of a table, for each bag.
 //!
-//! A bag is a piece of the list of indices; `offsets` says where bags begin. An invocation has one column of one bag.
+//! A bag is a piece of the list of indices; `offsets` says where bags begin. An invocation has one
+//! column of one bag.
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
@@ -45,8 +46,8 @@ pub fn check_index(t: &View, position: usize, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the bags' values, the bag of each index (-1 for indices of no bag), the bags' sizes without padding, and the rows of the
-/// maxima.
+/// Returns the bags' values, the bag of each index (-1 for indices of no bag), the bags' sizes
+/// without padding, and the rows of the maxima.
 #[allow(clippy::too_many_arguments)]
 fn forward(
     call: &mut Call,

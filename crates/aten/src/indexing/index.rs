@@ -1,5 +1,5 @@
-//! `x[indices]` and `x[indices] = values`, with integers, masks and `None`. (Slices are views that PyTorch takes by
-//! itself.)
+//! `x[indices]` and `x[indices] = values`, with integers, masks and `None`. (Slices are views that
+//! PyTorch takes by itself.)
 
 use crate::indexing::arguments::warn_if_expanded;
 use crate::indexing::fill_value::check_value;
@@ -137,7 +137,8 @@ impl Plan {
     }
 }
 
-/// One index tensor or none a dimension, on the device: masks become the coordinates of their elements.
+/// One index tensor or none a dimension, on the device: masks become the coordinates of their
+/// elements.
 fn expand_masks(call: &Call, t: &View, indices: &[Option<&View>]) -> Result<Vec<Option<View>>> {
     let mut per_dim = Vec::new();
     for index in indices {

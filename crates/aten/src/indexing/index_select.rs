@@ -149,7 +149,8 @@ fn check_slices(call: &Call, t: &View, dim: i64, index: &View, source: &View) ->
     Ok(dim)
 }
 
-/// What an operator on slices works with: the destination, the index row and the source, all of one rank at least.
+/// What an operator on slices works with: the destination, the index row and the source, all of one
+/// rank at least.
 fn slices_of(call: &Call, out: &View, index: &View, source: &View) -> Result<(View, View, View)> {
     let dst = at_least_1d(out);
     let index = apart(call, &dst, &at_least_1d(index))?;

@@ -1,4 +1,5 @@
-//! Moving and filling the elements under a mask. The number of those selected is read back: it is a size.
+//! Moving and filling the elements under a mask. The number of those selected is read back: it is a
+//! size.
 
 use crate::indexing::arguments::warn_if_expanded;
 use crate::indexing::fill_value::check_value;
@@ -104,7 +105,8 @@ fn masked_scatter(call: &mut Call, t: &View, mask: &View, source: &View) -> Resu
     Ok(())
 }
 
-/// A new result is contiguous. The value is converted as the CPU does, which refuses numbers that do not fit.
+/// A new result is contiguous. The value is converted as the CPU does, which refuses numbers that
+/// do not fit.
 fn masked_fill(call: &mut Call, t: &View, mask: &View, value: TensorOrScalar, out: Out) -> Result<()> {
     check!(
         mask.dtype == DType::Bool,

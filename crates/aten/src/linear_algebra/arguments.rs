@@ -1,6 +1,8 @@
-//! Batches of matrices: their memory as decompositions want it, what they must be, and products of their parts.
+//! Batches of matrices: their memory as decompositions want it, what they must be, and products of
+//! their parts.
 //!
-//! A decomposition works on a tensor of three dimensions, `[batch, rows, columns]`, of any strides; a part of the matrices is a view.
+//! A decomposition works on a tensor of three dimensions, `[batch, rows, columns]`, of any strides;
+//! a part of the matrices is a view.
 
 use crate::check;
 use crate::operator::call::Call;
@@ -8,7 +10,8 @@ use crate::operator::error::Result;
 use dml_compute::linear_algebra::matrices::{batch_of, device_copy, has_kernels};
 use dml_compute::view::{Dims, View};
 
-/// Gives a result back: `made` itself, or `out=`, which gets its elements and is cast to where that loses nothing.
+/// Gives a result back: `made` itself, or `out=`, which gets its elements and is cast to where that
+/// loses nothing.
 pub fn give(call: &mut Call, given: Option<&View>, made: View) -> Result<()> {
     let Some(given) = given else {
         call.ret(made);
@@ -57,7 +60,8 @@ pub fn check_wide_floats(t: &View, operator: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks that there are kernels for the dtype, where there are elements: what is empty has any dtype.
+/// Checks that there are kernels for the dtype, where there are elements: what is empty has any
+/// dtype.
 pub fn check_kernels_of_elements(t: &View, kernel: &str) -> Result<()> {
     if t.numel() == 0 { Ok(()) } else { check_kernels(t, kernel) }
 }

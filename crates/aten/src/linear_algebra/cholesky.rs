@@ -1,5 +1,6 @@
-//! The Cholesky decomposition `A = L L^H`: panels of columns, a launch of a kernel each, and products to the right of them: in a wide panel by each,
-//! to the right of that by all of it. Few rows are a launch of another kernel.
+//! The Cholesky decomposition `A = L L^H`: panels of columns, a launch of a kernel each, and
+//! products to the right of them: in a wide panel by each, to the right of that by all of it. Few
+//! rows are a launch of another kernel.
 
 use crate::linear_algebra::arguments;
 use crate::operator::argument::{Out, Outs};
@@ -82,8 +83,8 @@ fn cholesky_solve(call: &mut Call, b: &View, a: &View, upper: bool) -> Result<()
     Ok(())
 }
 
-/// The inverse of A, of which `a` is the factor. Waits for it, as on CUDA: one with a zero on its diagonal is left to the CPU,
-/// which raises its error.
+/// The inverse of A, of which `a` is the factor. Waits for it, as on CUDA: one with a zero on its
+/// diagonal is left to the CPU, which raises its error.
 fn cholesky_inverse(call: &mut Call, a: &View, upper: bool, out: Out) -> Result<()> {
     arguments::check_square(a, "cholesky_inverse", "A")?;
     arguments::check_kernels(a, "cholesky_inverse_out_cpu")?;

@@ -1,7 +1,8 @@
 //! Distances between all pairs of rows: cdist and pdist with any norm, and their gradients.
 //!
-//! Each is a reduction over views in which the rows of one side, or the columns, are repeated. Differences are taken
-//! before they are squared, so that rows that are close together lose no digits.
+//! Each is a reduction over views in which the rows of one side, or the columns, are repeated.
+//! Differences are taken before they are squared, so that rows that are close together lose no
+//! digits.
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
@@ -39,7 +40,8 @@ operators! {
 
 /// Two batches of rows, broadcast together.
 struct Rows {
-    /// `[batch.., rows of the first, 1, columns]` and `[batch.., 1, rows of the second, columns]`, both expanded.
+    /// `[batch.., rows of the first, 1, columns]` and `[batch.., 1, rows of the second, columns]`,
+    /// both expanded.
     first: View,
     second: View,
     /// Number of dimensions of both.

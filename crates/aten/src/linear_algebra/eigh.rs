@@ -1,8 +1,10 @@
 //! Eigenvalues and eigenvectors of symmetric and Hermitian matrices.
 //!
-//! Small ones are [Jacobi's](super::two_sided_jacobi). Others become [tridiagonal](super::tridiagonal), whose eigenvectors are found by
-//! [divide and conquer](super::divide_and_conquer), and eigenvalues alone by [bisection](super::bisection). A matrix is scaled by a power of two for all
-//! of it. How much there is to do depends on the sizes alone: the host waits once, for whether all numbers are finite.
+//! Small ones are [Jacobi's](super::two_sided_jacobi). Others become
+//! [tridiagonal](super::tridiagonal), whose eigenvectors are found by [divide and
+//! conquer](super::divide_and_conquer), and eigenvalues alone by [bisection](super::bisection). A
+//! matrix is scaled by a power of two for all of it. How much there is to do depends on the sizes
+//! alone: the host waits once, for whether all numbers are finite.
 
 use crate::linear_algebra::arguments;
 use crate::operator::argument::Outs;
@@ -25,7 +27,8 @@ operators! {
     }
 }
 
-/// Eigenvalues in ascending order `[.., n]`, and eigenvectors in columns, of the triangle of `a` that `uplo` says.
+/// Eigenvalues in ascending order `[.., n]`, and eigenvectors in columns, of the triangle of `a`
+/// that `uplo` says.
 fn eigh(call: &mut Call, a: &View, uplo: Option<&str>, vectors: bool, outs: Outs) -> Result<()> {
     arguments::check_square(a, "linalg.eigh", "A")?;
     let uplo = uplo.unwrap_or("L");
@@ -55,7 +58,8 @@ fn eigh(call: &mut Call, a: &View, uplo: Option<&str>, vectors: bool, outs: Outs
     arguments::give(call, given(1), q)
 }
 
-/// Divides matrices in place by powers of two, `[batch]`, after which their lengths are between one and twice the root of their rows. Waits for whether they are finite.
+/// Divides matrices in place by powers of two, `[batch]`, after which their lengths are between one
+/// and twice the root of their rows. Waits for whether they are finite.
 fn scaled(call: &Call, a: &View) -> Result<View> {
     let failed = call.empty(DType::I32, &[1])?;
     copy::fill_with(call, &failed, Number::Int(0))?;

@@ -1,7 +1,8 @@
-//! The decomposition `A = L D L^T` of symmetric matrices, or `A = L D L^H` of Hermitian ones, that need not be definite, with blocks of one and two in D, and systems with it.
+//! The decomposition `A = L D L^T` of symmetric matrices, or `A = L D L^H` of Hermitian ones, that
+//! need not be definite, with blocks of one and two in D, and systems with it.
 //!
-//! Bunch, Kaufman, "Some stable methods for calculating inertia and solving symmetric linear systems", 1977; layout and pivots are LAPACK's
-//! (`sytrf` and `hetrf`, lower triangle).
+//! Bunch, Kaufman, "Some stable methods for calculating inertia and solving symmetric linear
+//! systems", 1977; layout and pivots are LAPACK's (`sytrf` and `hetrf`, lower triangle).
 
 use crate::linear_algebra::arguments;
 use crate::linear_algebra::cholesky::check_info;
@@ -31,8 +32,8 @@ operators! {
     }
 }
 
-/// L below the diagonal and D, of the lower triangle of `a`; pivots; and 0 or which element of D's diagonal is the first zero. Of real matrices
-/// symmetric and hermitian are the same.
+/// L below the diagonal and D, of the lower triangle of `a`; pivots; and 0 or which element of D's
+/// diagonal is the first zero. Of real matrices symmetric and hermitian are the same.
 fn factor(call: &mut Call, a: &View, hermitian: bool, check_errors: bool, outs: Outs) -> Result<()> {
     const NAME: &str = "torch.linalg.ldl_factor_ex";
     arguments::check_square(a, NAME, "A")?;

@@ -1,4 +1,5 @@
-//! Least squares: through QR for matrices of full rank (driver `gels`, the default, as on CUDA), through singular values for others.
+//! Least squares: through QR for matrices of full rank (driver `gels`, the default, as on CUDA),
+//! through singular values for others.
 
 use crate::linear_algebra::arguments;
 use crate::operator::argument::Outs;
@@ -17,8 +18,9 @@ operators! {
     }
 }
 
-/// The X, `[.., n, k]`, that makes `a X - b` smallest, and of those the smallest X. What a driver does not compute is empty: residuals, sums of squares
-/// of `a X - b` `[.., k]`, of more rows than columns with full rank; the rank, int64; singular values.
+/// The X, `[.., n, k]`, that makes `a X - b` smallest, and of those the smallest X. What a driver
+/// does not compute is empty: residuals, sums of squares of `a X - b` `[.., k]`, of more rows than
+/// columns with full rank; the rank, int64; singular values.
 fn lstsq(call: &mut Call, a: &View, b: &View, rcond: Option<f64>, driver: Option<&str>, outs: Outs) -> Result<()> {
     const NAME: &str = "torch.linalg.lstsq";
     check!(a.dim() >= 2, Runtime, "{NAME}: input must have at least 2 dimensions.");

@@ -1,8 +1,9 @@
 //! The exponential of matrices, by scaling and squaring Taylor polynomials.
 //!
-//! Bader, Blanes, Casas, "Computing the matrix exponential with an optimized Taylor polynomial approximation", 2019: polynomials of degrees 1, 2, 4, 8,
-//! 12 and 18 with few products. As on the CPU the 1-norm of each matrix decides which it is. So the host waits for the norms, as on CUDA; then
-//! matrices of one degree stand one after another, those that are squared most often last.
+//! Bader, Blanes, Casas, "Computing the matrix exponential with an optimized Taylor polynomial
+//! approximation", 2019: polynomials of degrees 1, 2, 4, 8, 12 and 18 with few products. As on the
+//! CPU the 1-norm of each matrix decides which it is. So the host waits for the norms, as on CUDA;
+//! then matrices of one degree stand one after another, those that are squared most often last.
 
 use crate::linear_algebra::arguments;
 use crate::operator::call::Call;

@@ -1,4 +1,5 @@
-//! Decompositions of matrices and systems of equations; products and distances of vectors beside matrix multiplication.
+//! Decompositions of matrices and systems of equations; products and distances of vectors beside
+//! matrix multiplication.
 
 pub mod arguments;
 pub mod cholesky;

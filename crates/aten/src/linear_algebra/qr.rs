@@ -1,5 +1,5 @@
-//! The decomposition `A = Q R` by Householder reflections, in panels of a few columns, which a workgroup
-//! holds in registers where it can, and what is made of the reflections.
+//! The decomposition `A = Q R` by Householder reflections, in panels of a few columns, which a
+//! workgroup holds in registers where it can, and what is made of the reflections.
 
 use crate::linear_algebra::arguments;
 use crate::operator::argument::{Out, Outs};

@@ -1,9 +1,12 @@
 //! The singular value decomposition `A = U S V^H`.
 //!
-//! Of a matrix that is not wide (a wide one is transposed), its longest columns first, `A = Q R` is computed, so that what follows works on square
-//! matrices only. [Jacobi's one-sided method](super::one_sided_jacobi) makes the columns of `L = R^H` orthogonal, which takes fewer sweeps than those
-//! of R would (Drmač, Veselić, "New fast and accurate Jacobi SVD algorithm", 2008). With `L V = W`, whose columns are as long as the singular values,
-//! another QR decomposition turns W into an orthogonal matrix, also where its columns are zeros. A is scaled by a power of two for all of it.
+//! Of a matrix that is not wide (a wide one is transposed), its longest columns first, `A = Q R` is
+//! computed, so that what follows works on square matrices only. [Jacobi's one-sided
+//! method](super::one_sided_jacobi) makes the columns of `L = R^H` orthogonal, which takes fewer
+//! sweeps than those of R would (Drmač, Veselić, "New fast and accurate Jacobi SVD algorithm",
+//! 2008). With `L V = W`, whose columns are as long as the singular values, another QR
+//! decomposition turns W into an orthogonal matrix, also where its columns are zeros. A is scaled
+//! by a power of two for all of it.
 
 use crate::linear_algebra::arguments;
 use crate::operator::argument::Outs;
@@ -21,8 +24,9 @@ operators! {
     }
 }
 
-/// U `[.., m, k]`, singular values in descending order, `[.., k]`, and V^H `[.., k, n]` of `a`, `[.., m, n]`, where k is the smaller one of the two;
-/// `full` square U and V. Without `vectors` both are empty.
+/// U `[.., m, k]`, singular values in descending order, `[.., k]`, and V^H `[.., k, n]` of `a`,
+/// `[.., m, n]`, where k is the smaller one of the two; `full` square U and V. Without `vectors`
+/// both are empty.
 fn linalg_svd(call: &mut Call, a: &View, full: bool, vectors: bool, driver: Option<&str>, outs: Outs) -> Result<()> {
     arguments::check_matrices(a, "linalg.svd", "A")?;
     arguments::check_floats(a, "linalg.svd")?;

@@ -1,5 +1,5 @@
-//! Systems with triangular matrices: halves of halves, whose coupling is a product, and two kernels for the blocks on the diagonal: of
-//! few right sides the one here, of more `triangular_columns`.
+//! Systems with triangular matrices: halves of halves, whose coupling is a product, and two kernels
+//! for the blocks on the diagonal: of few right sides the one here, of more `triangular_columns`.
 
 use crate::linear_algebra::arguments;
 use crate::operator::argument::{Out, Outs};

@@ -1,4 +1,5 @@
-//! The way of every operator on lists of tensors. One launch does all tensors where [`multi_tensor`] can.
+//! The way of every operator on lists of tensors. One launch does all tensors where
+//! [`multi_tensor`] can.
 
 use crate::check;
 use crate::operator::argument::{AnyTensor, Numbers, OptTensors, Out, Tensors};
@@ -19,7 +20,8 @@ use dml_compute::view::{Location, View};
 use dml_kernel::DType;
 use smallvec::SmallVec;
 
-/// The i-th tensors of all lists and the i-th number, to be checked as the operands of a single operator are.
+/// The i-th tensors of all lists and the i-th number, to be checked as the operands of a single
+/// operator are.
 pub struct Operation<'a> {
     /// The tensors.
     pub tensors: &'a [&'a View],

@@ -1,5 +1,6 @@
-//! What `torch.amp.GradScaler` does on the device: gradients are freed of the loss scale and searched for overflows,
-//! and the scale is adapted (Micikevicius et al., "Mixed precision training", 2018).
+//! What `torch.amp.GradScaler` does on the device: gradients are freed of the loss scale and
+//! searched for overflows, and the scale is adapted (Micikevicius et al., "Mixed precision
+//! training", 2018).
 
 use crate::operator::argument::Tensors;
 use crate::operator::call::Call;
@@ -24,7 +25,8 @@ operators! {
     }
 }
 
-/// Multiplies every tensor of the list by `inv_scale`, and makes `found_inf` 1 if an element was infinite or NaN before.
+/// Multiplies every tensor of the list by `inv_scale`, and makes `found_inf` 1 if an element was
+/// infinite or NaN before.
 fn unscale(call: &mut Call, list: Tensors, found: &View, factor: &View) -> Result<()> {
     for (t, name) in [(factor, "inv_scale"), (found, "found_inf")] {
         check!(t.numel() == 1, Runtime, "{name} must be a 1-element tensor.");
@@ -62,7 +64,8 @@ fn unscale(call: &mut Call, list: Tensors, found: &View, factor: &View) -> Resul
     Ok(call.run_threads(&AnyFlag, &arguments, singles.len() as u64)?)
 }
 
-/// The scale shrinks after an overflow, and grows after so many steps without one unless it would overflow itself.
+/// The scale shrinks after an overflow, and grows after so many steps without one unless it would
+/// overflow itself.
 fn update(
     call: &mut Call,
     scale: &View,

@@ -1,6 +1,7 @@
 //! Norms of all tensors of a list, as gradients are clipped by: two launches for the whole list.
 //!
-//! Every workgroup folds its part of a tensor; then one workgroup a tensor joins what its parts gave.
+//! Every workgroup folds its part of a tensor; then one workgroup a tensor joins what its parts
+//! gave.
 
 use crate::operator::argument::Tensors;
 use crate::operator::call::{Call, Ret};

@@ -65,7 +65,8 @@ fn check_lists(call: &Call, params: &[&View], lists: &[&[&View]]) -> Result<()> 
     Ok(())
 }
 
-/// What every parameter shares: `found`, the learning rate (a number or a 0-dim tensor), and numbers.
+/// What every parameter shares: `found`, the learning rate (a number or a 0-dim tensor), and
+/// numbers.
 fn shared(call: &Call, found: Option<&View>, rate: TensorOrScalar, numbers: &[f64]) -> Result<SmallVec<[Input; 12]>> {
     let mut all: SmallVec<[Input; 12]> = found.map(|t| Input::Tensor(t.clone())).into_iter().collect();
     // Each kernel takes a number in the dtype of its parameters.
@@ -107,7 +108,8 @@ fn adam(
     let of_parameter = decay == Decay::Parameter;
     let decays = weight_decay != 0.0;
     let step = FUSED_ADAM.with([amsgrad, found.is_some(), of_parameter, decays]);
-    // The bias corrections are 1 - beta^step: by the logarithm, which loses no digits where beta is close to 1.
+    // The bias corrections are 1 - beta^step: by the logarithm, which loses no digits where beta is
+    // close to 1.
     let sign = if maximize { -1.0 } else { 1.0 };
     let numbers = [1.0 - beta1, beta2, 1.0 - beta2, beta1.ln(), beta2.ln(), weight_decay, eps, sign];
     let shared = shared(call, found, rate, &numbers)?;

@@ -1,4 +1,5 @@
-//! Losses that compare an input with a target element by element: mse, smooth l1, huber, binary cross-entropy.
+//! Losses that compare an input with a target element by element: mse, smooth l1, huber, binary
+//! cross-entropy.
 
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
@@ -95,8 +96,8 @@ fn result_dtype(loss: Loss, call: &Call, x: &View, y: &View, gradient: bool) -> 
     }
 }
 
-/// Checks the dtypes of an input, of what it is compared with, and of the gradient, if the loss's gradient is asked for:
-/// in some losses they promote.
+/// Checks the dtypes of an input, of what it is compared with, and of the gradient, if the loss's
+/// gradient is asked for: in some losses they promote.
 fn check_dtypes(loss: Loss, call: &Call, x: &View, y: &View, grad: Option<&View>, out: Out) -> Result<()> {
     let promotes = match loss {
         Loss::Huber => grad.is_none(),
@@ -173,7 +174,8 @@ impl Fold for Total {
     }
 }
 
-/// `t` as the CPU's binary cross-entropy takes it beside an input of these sizes: dimensions of size 1 do not count.
+/// `t` as the CPU's binary cross-entropy takes it beside an input of these sizes: dimensions of
+/// size 1 do not count.
 fn squeezed_to(call: &Call, t: &View, sizes: &[i64]) -> Result<View> {
     if t.location == Location::Host {
         return Ok(t.clone());
@@ -218,7 +220,8 @@ fn joint_sizes(call: &Call, operands: &[AnyTensor]) -> Result<Dims> {
     operands.iter().try_fold(Dims::new(), |sizes, t| call.broadcast(&sizes, &t.sizes))
 }
 
-/// `out`, but for a new result one of these strides, unless `x` is smaller than all operands together.
+/// `out`, but for a new result one of these strides, unless `x` is smaller than all operands
+/// together.
 fn laid_out<'t>(
     call: &Call,
     strides: Option<Dims>,

@@ -208,8 +208,8 @@ fn baddbmm_as(
     product(call, out, [a, b], dtype, &sizes, Some(Added { tensor: bias, beta, alpha }))
 }
 
-/// Checks the dtype that is asked for of a product of `a` and `b`: theirs, or float32 for half precision. What is added
-/// to it has either.
+/// Checks the dtype that is asked for of a product of `a` and `b`: theirs, or float32 for half
+/// precision. What is added to it has either.
 fn check_wider(dtype: DType, a: &View, b: &View, bias: Option<&View>) -> Result<()> {
     check_scalar_types(a.dtype, b.dtype)?;
     check!(
@@ -270,7 +270,8 @@ fn baddbmm(call: &mut Call, bias: &View, a: &View, b: &View, beta: Scalar, alpha
     product(call, out, [a, b], dtype, &sizes, Some(Added { tensor: bias, beta, alpha }))
 }
 
-/// Checks the dtypes of batches, if there is something to multiply. The result has that of the second.
+/// Checks the dtypes of batches, if there is something to multiply. The result has that of the
+/// second.
 fn check_batches(call: &Call, a: &View, b: &View, sizes: &[i64]) -> Result<DType> {
     let [first, second] = [a, b].map(|t| multiplied_in(call, t));
     if a.sizes[2] > 0 && !sizes.contains(&0) {
@@ -279,8 +280,8 @@ fn check_batches(call: &Call, a: &View, b: &View, sizes: &[i64]) -> Result<DType
     Ok(second)
 }
 
-/// One product whose inner index is batch and k together. Of no batches, what is added may be of another dtype than they are.
-/// `out=` is first a copy of what is added, in its own dtype.
+/// One product whose inner index is batch and k together. Of no batches, what is added may be of
+/// another dtype than they are. `out=` is first a copy of what is added, in its own dtype.
 fn addbmm(call: &mut Call, bias: &View, a: &View, b: &View, beta: Scalar, alpha: Scalar, out: Out) -> Result<()> {
     // The CPU asks for the result's sizes first.
     for (t, d) in [(a, 1), (b, 2)] {

@@ -62,8 +62,8 @@ pub fn prepare(call: &Call, out: Out, dtype: DType, sizes: &[i64], added: Option
     Ok((target, addend))
 }
 
-/// Checks that a multiple of what is added to a product is of its dtype. Without a product the CPU takes it as any multiple, of
-/// numbers.
+/// Checks that a multiple of what is added to a product is of its dtype. Without a product the CPU
+/// takes it as any multiple, of numbers.
 fn check_multiple(call: &Call, dtype: DType, beta: Scalar) -> Result<()> {
     let as_is = dtype.is_float() || dtype == DType::Bool || !matches!(beta, Scalar::Double(_)) || beta.to_f64() == 0.0;
     let scaled = if as_is { dtype } else { call.host.default_dtype() };
@@ -96,8 +96,9 @@ fn expand(t: &View, sizes: &[i64]) -> Result<View> {
     Ok(t.expand(sizes))
 }
 
-/// Computes `out = alpha * a @ b + beta * added` in `dtype` and returns it. `a` and `b` are matrices or batches of them,
-/// `sizes` is the result's shape, which may leave out dimensions of size 1 at its end.
+/// Computes `out = alpha * a @ b + beta * added` in `dtype` and returns it. `a` and `b` are
+/// matrices or batches of them, `sizes` is the result's shape, which may leave out dimensions of
+/// size 1 at its end.
 pub fn product(
     call: &mut Call,
     out: Out,
@@ -132,8 +133,9 @@ pub fn product_of(
     }
     let left = padded::source(call, a, [batch, m, k], sa, n, multiplied_in(call, a))?;
     let right = padded::source(call, b, [batch, n, k], [sb[0], sb[2], sb[1]], m, multiplied_in(call, b))?;
-    // Matrix units' kernels have few invocations and no registers left for gelu's hundred operations an element: 4096 x 4096 of float16 took 731 µs in
-    // one launch on an H100, and 524 in two.
+    // Matrix units' kernels have few invocations and no registers left for gelu's hundred
+    // operations an element: 4096 x 4096 of float16 took 731 µs in one launch on an H100, and 524
+    // in two.
     let fused = activation.filter(|&activation| *activation != GELU || dtype.bytes() > 2);
     let mut applied = false;
     into(call, &target, [a, b], alpha, addend, k, |finish| {
@@ -148,7 +150,8 @@ pub fn product_of(
     Ok(())
 }
 
-/// The product of two matrices as a new contiguous tensor of `sizes`, in which the rows may be several dimensions.
+/// The product of two matrices as a new contiguous tensor of `sizes`, in which the rows may be
+/// several dimensions.
 pub fn multiply(call: &Call, a: &View, b: &View, sizes: &[i64]) -> Result<View> {
     check_scalar_types(a.dtype, b.dtype)?;
     let ([m, k], n) = ([a.sizes[0], a.sizes[1]], b.sizes[1]);

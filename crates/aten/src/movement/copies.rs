@@ -30,8 +30,9 @@ operators! {
     }
 }
 
-/// Copies between devices, dtypes and strides; `src` broadcasts to `dst`. A CPU side must be contiguous and of the other side's dtype and sizes: the plugin prepares it so. With `non_blocking`, a
-/// copy with pinned memory may still be under way at the return.
+/// Copies between devices, dtypes and strides; `src` broadcasts to `dst`. A CPU side must be
+/// contiguous and of the other side's dtype and sizes: the plugin prepares it so. With
+/// `non_blocking`, a copy with pinned memory may still be under way at the return.
 fn copy_from(call: &mut Call, AnyTensor(src): AnyTensor, AnyTensor(dst): AnyTensor, non_blocking: bool) -> Result<()> {
     copy_tensor(call, src, dst, !non_blocking)?;
     call.ret(dst.clone());
@@ -45,7 +46,8 @@ pub fn checked_copy(call: &Call, src: &View, dst: &View) -> Result<()> {
     Ok(copy::device_copy(call, src, dst)?)
 }
 
-/// Copies between places. Unless it is to `wait`, a copy with pinned memory may still be under way at the return.
+/// Copies between places. Unless it is to `wait`, a copy with pinned memory may still be under way
+/// at the return.
 pub fn copy_tensor(call: &Call, src: &View, dst: &View, wait: bool) -> Result<()> {
     if call.infers() {
         return Ok(());
@@ -78,8 +80,8 @@ pub fn copy_tensor(call: &Call, src: &View, dst: &View, wait: bool) -> Result<()
     Ok(())
 }
 
-/// Copies a CPU tensor to this device; a strided one is refused, for the caller to prepare. Unless it is to `wait`, the device
-/// may read pinned memory after the return.
+/// Copies a CPU tensor to this device; a strided one is refused, for the caller to prepare. Unless
+/// it is to `wait`, the device may read pinned memory after the return.
 pub fn upload(call: &Call, src: &View, dst: &View, wait: bool) -> Result<()> {
     if !src.is_contiguous() || src.negative {
         return Err(Error::Fallback("copy of a strided CPU tensor".into()));

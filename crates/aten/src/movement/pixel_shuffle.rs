@@ -1,5 +1,5 @@
-//! Pixels of `factor` by `factor` blocks to channels and back (Shi et al., "Real-time single image and video super-resolution
-//! using an efficient sub-pixel convolutional neural network", 2016).
+//! Pixels of `factor` by `factor` blocks to channels and back (Shi et al., "Real-time single image
+//! and video super-resolution using an efficient sub-pixel convolutional neural network", 2016).
 
 use crate::movement::copies::checked_copy;
 use crate::operator::call::Call;

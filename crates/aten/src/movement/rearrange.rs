@@ -1,4 +1,5 @@
-//! Elements in another order: flip, roll, channel_shuffle, repeat_interleave; the gradient of unfold.
+//! Elements in another order: flip, roll, channel_shuffle, repeat_interleave; the gradient of
+//! unfold.
 
 use crate::movement::copies::checked_copy;
 use crate::operator::call::Call;
@@ -106,7 +107,8 @@ fn roll(call: &mut Call, t: &View, shifts: &[i64], dims: &[i64]) -> Result<()> {
         call.ret(out);
         return Ok(());
     }
-    // As the concatenations that it is on the CPU: one after another, each as its two parts lie, of which one may be empty.
+    // As the concatenations that it is on the CPU: one after another, each as its two parts lie, of
+    // which one may be empty.
     let mut lies = t.clone();
     let mut by_dim: Vec<(usize, i64)> = Vec::new();
     for (&shift, &d) in shifts.iter().zip(dims) {

@@ -1,5 +1,5 @@
-//! Group normalisation: over the channels of a group and all positions, for each element of the batch (Y. Wu and K. He,
-//! "Group normalization", ECCV 2018).
+//! Group normalisation: over the channels of a group and all positions, for each element of the
+//! batch (Y. Wu and K. He, "Group normalization", ECCV 2018).
 
 use crate::normalization::statistics::parameter_dtype;
 use crate::operator::call::Call;
@@ -27,8 +27,8 @@ operators! {
     }
 }
 
-/// An input `[batch, channels, ..]` in one of the two memory formats, seen as `[batch, groups, channels of a group,
-/// positions]`.
+/// An input `[batch, channels, ..]` in one of the two memory formats, seen as
+/// `[batch, groups, channels of a group, positions]`.
 struct Groups {
     sizes: [i64; 4],
     /// Whether the input's channels are the fastest.
@@ -36,7 +36,8 @@ struct Groups {
 }
 
 impl Groups {
-    /// A tensor of the input's sizes, seen in four dimensions; a copy if it is not dense in the input's format.
+    /// A tensor of the input's sizes, seen in four dimensions; a copy if it is not dense in the
+    /// input's format.
     fn of_input(&self, call: &Call, t: &View) -> Result<View> {
         let dense = copy::in_memory_format(call, t, self.last)?;
         let [_, groups, each, positions] = self.sizes;

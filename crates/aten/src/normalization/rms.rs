@@ -1,5 +1,5 @@
-//! RMS normalisation: by the root of the mean square over the last dimensions (B. Zhang and R. Sennrich, "Root mean
-//! square layer normalization", NeurIPS 2019).
+//! RMS normalisation: by the root of the mean square over the last dimensions (B. Zhang and R.
+//! Sennrich, "Root mean square layer normalization", NeurIPS 2019).
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;

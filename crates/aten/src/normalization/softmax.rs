@@ -1,8 +1,8 @@
 //! softmax and log_softmax, forward and backward.
 //!
-//! A row of up to a few thousand elements is read once and held in registers of the invocations that share it. Longer
-//! rows are read twice; the first reading keeps a running maximum and a sum scaled to it (Milakov and Gimelshein,
-//! "Online normalizer calculation for softmax", 2018).
+//! A row of up to a few thousand elements is read once and held in registers of the invocations
+//! that share it. Longer rows are read twice; the first reading keeps a running maximum and a sum
+//! scaled to it (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018).
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;

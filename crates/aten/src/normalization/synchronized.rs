@@ -1,5 +1,5 @@
-//! The parts of a batch normalisation whose batch is spread over several devices (SyncBatchNorm). Statistics are in the
-//! accumulator's dtype: float32 for half-precision inputs.
+//! The parts of a batch normalisation whose batch is spread over several devices (SyncBatchNorm).
+//! Statistics are in the accumulator's dtype: float32 for half-precision inputs.
 
 use crate::movement::copies::checked_copy;
 use crate::normalization::channels::{all_but_channels, check_channels};
@@ -166,8 +166,8 @@ fn gather(
     Ok(())
 }
 
-/// The sums of the gradient and of its product with the centred input, and the gradients of weight and bias, of this device's
-/// part.
+/// The sums of the gradient and of its product with the centred input, and the gradients of weight
+/// and bias, of this device's part.
 fn backward_reduce(
     call: &mut Call,
     grad: &View,

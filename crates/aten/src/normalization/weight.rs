@@ -1,5 +1,5 @@
-//! Weight normalisation: `w = v * g / |v|` (T. Salimans and D. Kingma, "Weight normalization", NeurIPS 2016). The norm is
-//! taken over every dimension but one.
+//! Weight normalisation: `w = v * g / |v|` (T. Salimans and D. Kingma, "Weight normalization",
+//! NeurIPS 2016). The norm is taken over every dimension but one.
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;

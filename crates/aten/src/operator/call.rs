@@ -1,4 +1,5 @@
-//! One call of an operator: its arguments by position, its results, and what it may ask of the caller.
+//! One call of an operator: its arguments by position, its results, and what it may ask of the
+//! caller.
 
 pub use crate::operator::value::Arg;
 
@@ -19,11 +20,13 @@ use smallvec::SmallVec;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What an operator asks of its caller beside memory and the choices of a computation: tensors live there.
+/// What an operator asks of its caller beside memory and the choices of a computation: tensors live
+/// there.
 pub trait Host: Environment {
     /// Gives an `out=` tensor new sizes, with PyTorch's rules and warning.
     fn resize(&self, tensor: &mut View, sizes: &[i64], strides: &[i64]) -> Result<()>;
-    /// A tensor object that shares `base`'s storage with `view`'s sizes, strides and address, fit to be returned.
+    /// A tensor object that shares `base`'s storage with `view`'s sizes, strides and address, fit
+    /// to be returned.
     fn view(&self, base: &View, view: &View) -> Result<View>;
     /// A warning for the user, once a call site.
     fn warn(&self, message: &str);
@@ -84,13 +87,14 @@ impl<'a> Call<'a> {
         Arguments { args: self.args, name: self.name, device: self.device.index() as u8 }
     }
 
-    /// The tensor for a result of this dtype and shape: a new one, or the `out=` argument, resized. An `out=` of
-    /// another dtype is accepted only if the value can be cast.
+    /// The tensor for a result of this dtype and shape: a new one, or the `out=` argument, resized.
+    /// An `out=` of another dtype is accepted only if the value can be cast.
     pub fn result(&self, given: Option<&View>, dtype: DType, sizes: &[i64]) -> Result<View> {
         self.result_strided(given, dtype, sizes, || View::contiguous_strides(sizes))
     }
 
-    /// As [`result`](Self::result), with the strides that a new tensor gets, and an `out=` argument that is resized.
+    /// As [`result`](Self::result), with the strides that a new tensor gets, and an `out=` argument
+    /// that is resized.
     pub fn result_strided(
         &self,
         given: Option<&View>,
@@ -105,7 +109,8 @@ impl<'a> Call<'a> {
         self.given_strided(given, dtype, sizes, strides)
     }
 
-    /// An `out=` argument for a result of this dtype, which may be of reals where it is complex itself: the caller writes both parts.
+    /// An `out=` argument for a result of this dtype, which may be of reals where it is complex
+    /// itself: the caller writes both parts.
     pub fn given_strided(
         &self,
         given: &View,

@@ -6,7 +6,8 @@ pub enum Error {
     /// `RuntimeError`: wrong shapes, dtypes or devices.
     #[error("{0}")]
     Runtime(String),
-    /// A dtype that the operator refuses: `RuntimeError` up to torch 2.14, `NotImplementedError` from 2.15, as on CPU.
+    /// A dtype that the operator refuses: `RuntimeError` up to torch 2.14, `NotImplementedError`
+    /// from 2.15, as on CPU.
     #[error("{0}")]
     Dtype(String),
     /// `IndexError`: a dimension or index out of range.
@@ -24,7 +25,8 @@ pub enum Error {
     /// No kernel for these arguments; the plugin runs the operator on the CPU and counts it.
     #[error("no dml kernel: {0}")]
     Fallback(String),
-    /// The results depend on values, which are not there while a call is only [inferred](crate::inference::infer).
+    /// The results depend on values, which are not there while a call is only
+    /// [inferred](crate::inference::infer).
     #[error("{0}")]
     NeedsData(String),
     /// The engine's own error: out of memory, device lost, missing feature.
@@ -56,7 +58,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[macro_export]
 macro_rules! check {
     ($cond:expr, $kind:ident, $($fmt:tt)+) => {
-        // A value first: of a comparison of floats, which NaN fails, the negation is not the opposite comparison.
+        // A value first: of a comparison of floats, which NaN fails, the negation is not the
+        // opposite comparison.
         if !std::convert::identity::<bool>($cond) {
             return Err($crate::operator::error::Error::$kind(format!($($fmt)+)));
         }

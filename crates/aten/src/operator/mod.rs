@@ -18,7 +18,8 @@ use std::sync::Arc;
 
 /// One overload: its schema and the function that runs it.
 pub struct Operator {
-    /// As PyTorch prints it: `aten::relu(Tensor self) -> Tensor`. PyTorch's own schema is compared with it at load.
+    /// As PyTorch prints it: `aten::relu(Tensor self) -> Tensor`. PyTorch's own schema is compared
+    /// with it at load.
     pub schema: &'static str,
     /// As in `aten::add.Tensor`.
     pub name: &'static str,
@@ -52,15 +53,19 @@ impl Operator {
     }
 }
 
-/// An [`Operator`] from its schema and its function with the names of the arguments that it takes, in the function's order:
+/// An [`Operator`] from its schema and its function with the names of the arguments that it takes,
+/// in the function's order:
 ///
-/// `op!("aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor" => softmax(self, dim, half_to_float, out; Mode::Log))`
+/// `op!("aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor" => softmax(self, dim,
+/// half_to_float, out; Mode::Log))`
 ///
-/// calls `softmax(call, self, dim, half_to_float, out, Mode::Log)`, each argument as what that function takes (see
-/// [`FromArgument`](argument::FromArgument)); a name that the schema lacks does not compile. `out` stands for where the overload puts
-/// its only result ([`Out`](argument::Out)), `outs` for several ([`Outs`](argument::Outs)), by what the schema marks as written; `in_place` says whether
-/// it is the first argument. `[out]` is an argument that is called `out` and is not written. `name = value` is an
-/// argument that other overloads of the function have, and its value in those that lack it. After `;` stand constants.
+/// calls `softmax(call, self, dim, half_to_float, out, Mode::Log)`, each argument as what that
+/// function takes (see [`FromArgument`](argument::FromArgument)); a name that the schema lacks does
+/// not compile. `out` stands for where the overload puts its only result ([`Out`](argument::Out)),
+/// `outs` for several ([`Outs`](argument::Outs)), by what the schema marks as written; `in_place`
+/// says whether it is the first argument. `[out]` is an argument that is called `out` and is not
+/// written. `name = value` is an argument that other overloads of the function have, and its value
+/// in those that lack it. After `;` stand constants.
 #[macro_export]
 macro_rules! op {
     (@take $a:ident $schema:expr, out) => {{
@@ -98,7 +103,8 @@ macro_rules! op {
     };
 }
 
-/// A family's overloads: `pub const OPERATORS`. Each function stands once, with the schemas that it serves:
+/// A family's overloads: `pub const OPERATORS`. Each function stands once, with the schemas that it
+/// serves:
 ///
 /// ```ignore
 /// operators! {

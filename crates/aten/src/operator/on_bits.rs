@@ -64,7 +64,8 @@ fn says_where(name: &str) -> bool {
     matches!(name, "index" | "indices" | "mask" | "repeats" | "condition")
 }
 
-/// The only dtype among the arguments of which `is_one` holds. Other tensors must say where elements go.
+/// The only dtype among the arguments of which `is_one` holds. Other tensors must say where
+/// elements go.
 pub fn only_dtype(call: &Call, operator: &Operator, is_one: fn(DType) -> bool) -> Result<DType> {
     let mut only = None;
     let written = schema::written(operator.schema);

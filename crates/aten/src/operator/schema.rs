@@ -1,9 +1,10 @@
-//! Schemas of operators, as PyTorch prints them, read at compile time: an argument is found by its name, and a name that the
-//! schema lacks does not compile.
+//! Schemas of operators, as PyTorch prints them, read at compile time: an argument is found by its
+//! name, and a name that the schema lacks does not compile.
 //!
-//! `aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)`: arguments stand between the first
-//! parenthesis and its partner, each a type, a name, and perhaps a default; `*` begins those that Python passes by keyword and
-//! is none itself; `!` marks what the operator writes.
+//! `aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)`:
+//! arguments stand between the first parenthesis and its partner, each a type, a name, and perhaps
+//! a default; `*` begins those that Python passes by keyword and is none itself; `!` marks what the
+//! operator writes.
 
 /// The overload's name: the schema up to its arguments.
 pub const fn name(schema: &'static str) -> &'static str {
@@ -35,7 +36,8 @@ struct Span {
     end: usize,
 }
 
-/// The argument that begins at `start`: up to the comma or the parenthesis that ends it. `None` at the end of the list.
+/// The argument that begins at `start`: up to the comma or the parenthesis that ends it. `None` at
+/// the end of the list.
 const fn argument(bytes: &[u8], start: usize) -> Option<Span> {
     let mut at = start;
     while at < bytes.len() && bytes[at] == b' ' {
@@ -157,8 +159,8 @@ pub const fn position(schema: &str, wanted: &str) -> usize {
     }
 }
 
-/// The arguments that an overload puts its results in: `self`, or those that are passed by keyword. Others that it writes, such
-/// as the running mean of a batch norm, are none.
+/// The arguments that an overload puts its results in: `self`, or those that are passed by keyword.
+/// Others that it writes, such as the running mean of a batch norm, are none.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Where the first one stands; the others follow it.

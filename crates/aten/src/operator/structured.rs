@@ -42,7 +42,8 @@ pub fn wrong_dtype(expected: DType, given: DType) -> Result<()> {
     )))
 }
 
-/// Checks the tensor that an operator which is neither pointwise nor casts works on in place: its shape and dtype must be the result's.
+/// Checks the tensor that an operator which is neither pointwise nor casts works on in place: its
+/// shape and dtype must be the result's.
 pub fn check_in_place(t: &View, dtype: DType, sizes: &[i64]) -> Result<()> {
     check!(
         t.dtype == dtype,
@@ -60,7 +61,8 @@ pub fn check_in_place(t: &View, dtype: DType, sizes: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// Checks the dtype of the `out=` argument of a pointwise operator that casts nothing: its words are others.
+/// Checks the dtype of the `out=` argument of a pointwise operator that casts nothing: its words
+/// are others.
 pub fn check_same(out: Out, dtype: DType) -> Result<()> {
     if let Out::Into(t) = out {
         check!(t.dtype == dtype, Runtime, "Found dtype {} but expected {dtype}", t.dtype);

@@ -8,7 +8,8 @@ use std::sync::Arc;
 pub enum Arg<'a> {
     /// `None`, or an undefined tensor.
     None,
-    /// A `bool`, `int`, `float` or `complex`; also a dtype (as `DType as i64`), a layout or a memory format.
+    /// A `bool`, `int`, `float` or `complex`; also a dtype (as `DType as i64`), a layout or a
+    /// memory format.
     Scalar(Scalar),
     /// A tensor.
     Tensor(View),
@@ -29,7 +30,8 @@ pub enum Arg<'a> {
 }
 
 impl Arg<'_> {
-    /// Whether it is, or holds, a complex number, or a tensor of a dtype that not every operator takes.
+    /// Whether it is, or holds, a complex number, or a tensor of a dtype that not every operator
+    /// takes.
     #[inline]
     pub fn is_special(&self) -> bool {
         let tensor = |t: &View| !t.dtype.is_common();

@@ -134,7 +134,8 @@ fn leaky_relu(call: &mut Call, x: AnyTensor, slope: Number, out: Out) -> Result<
     float_operator(call, out, &functions::LEAKY_RELU, &[x], &[slope])
 }
 
-/// Of the input or of the result: their signs agree where the slope is not negative. The gradient lies as they do.
+/// Of the input or of the result: their signs agree where the slope is not negative. The gradient
+/// lies as they do.
 fn leaky_relu_backward(
     call: &mut Call,
     grad: AnyTensor,
@@ -147,8 +148,8 @@ fn leaky_relu_backward(
     float_operator(call, out, &functions::LEAKY_RELU_BACKWARD, &[x, grad], &[slope])
 }
 
-/// Checks the slope below zero of an activation whose gradient is taken of its result: of a negative one that says nothing
-/// of the input's sign. It is not NaN either.
+/// Checks the slope below zero of an activation whose gradient is taken of its result: of a
+/// negative one that says nothing of the input's sign. It is not NaN either.
 pub fn check_slope(name: &str, of_result: bool, slope: Number) -> Result<()> {
     check!(
         !of_result || slope.to_f64() >= 0.0,
@@ -188,7 +189,8 @@ fn gelu_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, approximate: Op
     float_operator(call, out, &functions::GELU_BACKWARD, &[grad, x], &[])
 }
 
-/// As clamp, so that a limit of NaN makes everything NaN; the result lies in memory as the input does.
+/// As clamp, so that a limit of NaN makes everything NaN; the result lies in memory as the input
+/// does.
 fn hardtanh(call: &mut Call, x: AnyTensor, low: Number, high: Number, out: Out) -> Result<()> {
     check!(x.dtype != DType::Bool, Dtype, "Bool inputs not supported for hardtanh");
     let float = x.dtype.is_float();

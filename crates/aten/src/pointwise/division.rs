@@ -81,7 +81,8 @@ fn fmod(call: &mut Call, x: TensorOrScalar, y: TensorOrScalar, out: Out) -> Resu
     divide(call, x, y, out, &functions::FMOD)
 }
 
-/// An operator whose second operand divides. An integer divisor that the host knows to be zero is an error at once.
+/// An operator whose second operand divides. An integer divisor that the host knows to be zero is
+/// an error at once.
 fn divide(call: &mut Call, x: TensorOrScalar, y: TensorOrScalar, out: Out, function: &'static Function) -> Result<()> {
     let (dividend, divisor) = (number(call, x)?, number(call, y)?);
     let common = result_type(&[x.into(), y.into()], call.host.default_dtype());

@@ -1,4 +1,5 @@
-//! Relatives of the error function: its inverse, its scaled complement, and the normal distribution's functions.
+//! Relatives of the error function: its inverse, its scaled complement, and the normal
+//! distribution's functions.
 
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;

@@ -87,7 +87,8 @@ fn frexp(call: &mut Call, t: &View, outs: Outs) -> Result<()> {
     Ok(())
 }
 
-/// `self * 2^exponent` of a float and an integer, rounded once. Of other dtypes PyTorch composes it (`plugin/ldexp.cpp`).
+/// `self * 2^exponent` of a float and an integer, rounded once. Of other dtypes PyTorch composes it
+/// (`plugin/ldexp.cpp`).
 fn ldexp(call: &mut Call, x: AnyTensor, exponent: AnyTensor, out: Out) -> Result<()> {
     check_float(&x, "ldexp_cpu")?;
     check_not_bool(&exponent, "ldexp_cpu_exp")?;

@@ -1,4 +1,5 @@
-//! The gamma function's relatives: its logarithm and derivatives, incomplete and multivariate ones, and zeta.
+//! The gamma function's relatives: its logarithm and derivatives, incomplete and multivariate ones,
+//! and zeta.
 
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
@@ -63,7 +64,8 @@ fn digamma(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
     operator_of(call, out, Rule::Float, &functions::DIGAMMA, &[x.into()])
 }
 
-/// `p (p - 1) / 4 log(pi) + sum of lgamma(self - j / 2)`, j from 0 to p - 1. As the sum that it is on the CPU, the result is contiguous.
+/// `p (p - 1) / 4 log(pi) + sum of lgamma(self - j / 2)`, j from 0 to p - 1. As the sum that it is
+/// on the CPU, the result is contiguous.
 fn mvlgamma(call: &mut Call, x: AnyTensor, p: i64, out: Out) -> Result<()> {
     check!(x.dtype != DType::Bool, Runtime, "The input tensor may not be a boolean tensor.");
     check!(p >= 1, Runtime, "p has to be greater than or equal to 1");
@@ -107,12 +109,14 @@ fn incomplete(call: &mut Call, a: AnyTensor, x: AnyTensor, out: Out, function: &
     operator_of(call, out, Rule::Promote, function, &[a.into(), x.into()])
 }
 
-/// How samples of gamma distributions move with their shapes, `self`. Of 16-bit floats too, which CUDA has and CPU has not.
+/// How samples of gamma distributions move with their shapes, `self`. Of 16-bit floats too, which
+/// CUDA has and CPU has not.
 fn standard_gamma_grad(call: &mut Call, shape: AnyTensor, sample: AnyTensor) -> Result<()> {
     gradient(call, &functions::STANDARD_GAMMA_GRAD, &[shape, sample])
 }
 
-/// How an element of a Dirichlet sample moves with its own concentration, but for a factor that all elements share.
+/// How an element of a Dirichlet sample moves with its own concentration, but for a factor that all
+/// elements share.
 fn dirichlet_grad(call: &mut Call, x: AnyTensor, alpha: AnyTensor, total: AnyTensor) -> Result<()> {
     check_not_half(call, &[x, alpha, total], "_dirichlet_grad")?;
     gradient(call, &functions::DIRICHLET_GRAD, &[x, alpha, total])

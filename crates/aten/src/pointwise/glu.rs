@@ -1,5 +1,6 @@
-//! The gated linear unit `a * sigmoid(b)` of the two halves of a tensor (Y. Dauphin et al., "Language modeling with
-//! gated convolutional networks", ICML 2017), its gradient, and the derivatives of both along a direction.
+//! The gated linear unit `a * sigmoid(b)` of the two halves of a tensor (Y. Dauphin et al.,
+//! "Language modeling with gated convolutional networks", ICML 2017), its gradient, and the
+//! derivatives of both along a direction.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;

@@ -1,4 +1,5 @@
-//! Operators on the pointwise kernel: arguments to operands, type promotion, and the result's shape, strides and dtype.
+//! Operators on the pointwise kernel: arguments to operands, type promotion, and the result's
+//! shape, strides and dtype.
 
 use crate::check;
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
@@ -44,8 +45,8 @@ pub fn check_float(t: &View, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// [`operator`] of tensors that meet in a float dtype, as an activation and its gradient; others are refused. That of a single
-/// tensor casts nothing to `out=`, as on CPU.
+/// [`operator`] of tensors that meet in a float dtype, as an activation and its gradient; others
+/// are refused. That of a single tensor casts nothing to `out=`, as on CPU.
 pub fn float_operator(
     call: &mut Call,
     out: Out,
@@ -68,7 +69,8 @@ pub fn common_dtype(call: &Call, tensors: &[AnyTensor]) -> DType {
     result_type(&promoted, call.host.default_dtype())
 }
 
-/// Checks that the tensor arguments do not meet in a 16-bit float, for operators that CPU has for wider ones only.
+/// Checks that the tensor arguments do not meet in a 16-bit float, for operators that CPU has for
+/// wider ones only.
 pub fn check_not_half(call: &Call, tensors: &[AnyTensor], name: &str) -> Result<()> {
     let dtype = common_dtype(call, tensors);
     let name = name.strip_prefix("special_").unwrap_or(name);
@@ -232,8 +234,8 @@ fn operator_with(
     Ok(())
 }
 
-/// The tensor that holds the result of a pointwise operator on `inputs`, by PyTorch's rules for shapes, strides,
-/// in-place and `out=` arguments.
+/// The tensor that holds the result of a pointwise operator on `inputs`, by PyTorch's rules for
+/// shapes, strides, in-place and `out=` arguments.
 pub fn result_tensor(call: &Call, out: Out, dtype: DType, inputs: &[Input]) -> Result<View> {
     let out = result_of(call, out, dtype, &operands(inputs))?;
     if out.dtype.is_complex() && !dtype.is_complex() {
@@ -242,7 +244,8 @@ pub fn result_tensor(call: &Call, out: Out, dtype: DType, inputs: &[Input]) -> R
     Ok(out)
 }
 
-/// [`result_tensor`] of operands that are only looked at. It may be complex where the result is of reals.
+/// [`result_tensor`] of operands that are only looked at. It may be complex where the result is of
+/// reals.
 pub fn result_of(call: &Call, out: Out, dtype: DType, inputs: &[Operand]) -> Result<View> {
     match out {
         Out::New => {
@@ -268,7 +271,8 @@ pub fn result_of(call: &Call, out: Out, dtype: DType, inputs: &[Operand]) -> Res
     }
 }
 
-/// `out`, but for a new result one of these strides: of operators whose result does not lie as their inputs do.
+/// `out`, but for a new result one of these strides: of operators whose result does not lie as
+/// their inputs do.
 pub fn strided<'t>(
     call: &Call,
     out: Out<'t>,
@@ -282,7 +286,8 @@ pub fn strided<'t>(
     })
 }
 
-/// `out`, resized to these sizes first if it has others: of overloads that judge the resized tensor alone.
+/// `out`, resized to these sizes first if it has others: of overloads that judge the resized tensor
+/// alone.
 pub fn resized<'t>(
     call: &Call,
     out: Out<'t>,
@@ -297,7 +302,8 @@ pub fn resized<'t>(
     })
 }
 
-/// `t` as the place of the result of a pointwise operator on `inputs`: its shape and dtype must take the result.
+/// `t` as the place of the result of a pointwise operator on `inputs`: its shape and dtype must
+/// take the result.
 pub fn in_place(call: &Call, t: &View, dtype: DType, inputs: &[Input]) -> Result<View> {
     written(call, t, dtype, &operands(inputs))
 }

@@ -1,10 +1,12 @@
-//! Orthogonal polynomials of degree n, elementwise in x and n. A fractional n is cut; a negative one, NaN and infinity
-//! give 0.
+//! Orthogonal polynomials of degree n, elementwise in x and n. A fractional n is cut; a negative
+//! one, NaN and infinity give 0.
 //!
-//! By their recurrences, one rounding less a step than written, which stop where a value has overflowed. Chebyshev's of a high
-//! degree by their trigonometric form within -1 to 1, and by the hyperbolic one outside, which take the same time for every
-//! degree: of a degree of 2^53, just above 1, no recurrence would end. Laguerre's and Legendre's of a degree above 2^20 are NaN,
-//! as Hermite's are above the CPU's limits: the CPU takes minutes for one, and a GPU's driver ends a program that does.
+//! By their recurrences, one rounding less a step than written, which stop where a value has
+//! overflowed. Chebyshev's of a high degree by their trigonometric form within -1 to 1, and by the
+//! hyperbolic one outside, which take the same time for every degree: of a degree of 2^53, just
+//! above 1, no recurrence would end. Laguerre's and Legendre's of a degree above 2^20 are NaN, as
+//! Hermite's are above the CPU's limits: the CPU takes minutes for one, and a GPU's driver ends a
+//! program that does.
 
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;

@@ -36,7 +36,8 @@ fn of_tensor(call: &mut Call, base: AnyTensor, exponent: AnyTensor, out: Out) ->
     operator_of(call, out, Rule::Promote, &functions::POW, &[base.into(), exponent.into()])
 }
 
-/// Of a number to a tensor: the result is contiguous whatever the strides of the exponent. All powers of 1 are 1, in every dtype.
+/// Of a number to a tensor: the result is contiguous whatever the strides of the exponent. All
+/// powers of 1 are 1, in every dtype.
 fn of_number(call: &mut Call, base: Number, exponent: AnyTensor, out: Out) -> Result<()> {
     let promoted = [Promoted::Scalar(base), Promoted::Tensor(&exponent)];
     let dtype = result_type(&promoted, call.host.default_dtype());

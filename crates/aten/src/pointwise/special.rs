@@ -1,5 +1,5 @@
-//! Functions of one tensor composed of the math library's: inverse hyperbolic, logit, entropy, sinc, and replacements
-//! of what is not a number.
+//! Functions of one tensor composed of the math library's: inverse hyperbolic, logit, entropy,
+//! sinc, and replacements of what is not a number.
 
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
@@ -115,7 +115,8 @@ fn nan_to_num(
     operator(call, out, Rule::Promote, &functions::NAN_TO_NUM, &[x], &numbers)
 }
 
-/// Integers as they are. A result that is the input is left alone, expanded or not; another one is judged when it is resized.
+/// Integers as they are. A result that is the input is left alone, expanded or not; another one is
+/// judged when it is resized.
 fn copy(call: &mut Call, x: AnyTensor, out: Out, strides: &[i64]) -> Result<()> {
     if let Out::Into(t) = out
         && t.handle != 0

@@ -42,13 +42,15 @@ fn addcmul(call: &mut Call, t: AnyTensor, x: AnyTensor, y: AnyTensor, value: Num
     checked_operator(call, out, Rule::Promote, &functions::ADDCMUL, &[t, x, y], &[value], check)
 }
 
-/// Checks the dtype in which addcmul's tensors meet, bool has no products and sums, and the number that it multiplies by.
+/// Checks the dtype in which addcmul's tensors meet, bool has no products and sums, and the number
+/// that it multiplies by.
 pub fn check_product(common: DType, value: Option<Number>) -> Result<()> {
     check!(common != DType::Bool, NotImplemented, "\"addcmul_cpu_out\" not implemented for 'Bool'");
     check_value(common, value)
 }
 
-/// Checks the number of addcmul and addcdiv, which must fit the type that floats are accumulated in, and other dtypes themselves.
+/// Checks the number of addcmul and addcdiv, which must fit the type that floats are accumulated
+/// in, and other dtypes themselves.
 fn check_value(common: DType, value: Option<Number>) -> Result<()> {
     let held = if common.is_float() { accumulator(common) } else { common };
     value.map_or(Ok(()), |value| check_fits(value, held))
@@ -88,8 +90,8 @@ pub fn check_lerp(start: &View, end: &View) -> Result<()> {
     check_float(start, "lerp")
 }
 
-/// [`check_lerp`] by a weight that is a tensor. One that is a number may be of any dtype, and is converted as such; all meet in
-/// `common`.
+/// [`check_lerp`] by a weight that is a tensor. One that is a number may be of any dtype, and is
+/// converted as such; all meet in `common`.
 pub fn check_lerp_to(start: &View, end: &View, weight: &View, common: DType) -> Result<()> {
     check_alike("end", end, start)?;
     if weight.dim() > 0 {

@@ -1,7 +1,9 @@
-//! Fake quantisation: floats rounded to those that integers from `quant_min` to `quant_max` stand for, given the distance of
-//! neighbours (scale) and the integer that stands for 0 (zero point), and a mask of those that were inside.
+//! Fake quantisation: floats rounded to those that integers from `quant_min` to `quant_max` stand
+//! for, given the distance of neighbours (scale) and the integer that stands for 0 (zero point),
+//! and a mask of those that were inside.
 //!
-//! As on the CPU numbers are multiplied by the scale's reciprocal, in float32 unless they are float64.
+//! As on the CPU numbers are multiplied by the scale's reciprocal, in float32 unless they are
+//! float64.
 
 use crate::operator::argument::AnyTensor;
 use crate::operator::call::Call;

@@ -1,4 +1,5 @@
-//! Quantisation: numbers rounded to those that narrow integers stand for, and products with weights that are kept so.
+//! Quantisation: numbers rounded to those that narrow integers stand for, and products with weights
+//! that are kept so.
 
 pub mod fake_quantize;
 pub mod learnable;

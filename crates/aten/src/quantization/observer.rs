@@ -1,8 +1,9 @@
-//! Fake quantisation whose scale and zero point follow from the range of what was seen: a moving average of the least and the
-//! largest numbers.
+//! Fake quantisation whose scale and zero point follow from the range of what was seen: a moving
+//! average of the least and the largest numbers.
 //!
-//! Scale and zero point are chosen as B. Jacob et al. have it, "Quantization and training of neural networks for efficient
-//! integer-arithmetic-only inference", CVPR 2018: the range is widened to hold 0, which becomes an integer.
+//! Scale and zero point are chosen as B. Jacob et al. have it, "Quantization and training of neural
+//! networks for efficient integer-arithmetic-only inference", CVPR 2018: the range is widened to
+//! hold 0, which becomes an integer.
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
@@ -23,8 +24,8 @@ operators! {
     }
 }
 
-/// Both switches are looked at by the device alone. With a quantiser a channel (`rows`), state without elements is made of the
-/// channels' number, as on CUDA.
+/// Both switches are looked at by the device alone. With a quantiser a channel (`rows`), state
+/// without elements is made of the channels' number, as on CUDA.
 #[expect(clippy::too_many_arguments, reason = "the operator's own")]
 fn observe(
     call: &mut Call,

@@ -1,7 +1,7 @@
 //! Products of floats with weights of 8 or 4 bits, which are scaled.
 //!
-//! Few rows are multiplied by the weights as they lie in memory; for more, weights are written out in the floats' dtype first, so
-//! that matrix units multiply.
+//! Few rows are multiplied by the weights as they lie in memory; for more, weights are written out
+//! in the floats' dtype first, so that matrix units multiply.
 
 use crate::matmul::product::into;
 use crate::movement::copies::checked_copy;
@@ -37,7 +37,8 @@ operators! {
     }
 }
 
-/// Writes `x @ w^T` of `x` (`[m, k]`) and `w` (`[n, k]`), both contiguous, plus a row of `n` numbers.
+/// Writes `x @ w^T` of `x` (`[m, k]`) and `w` (`[n, k]`), both contiguous, plus a row of `n`
+/// numbers.
 fn multiply_rows(call: &Call, out: &View, x: &View, w: &View, bias: Option<&View>) -> Result<()> {
     let ([m, k], n) = ([x.sizes[0], x.sizes[1]], w.sizes[0]);
     let addend = bias.map(|row| (row.expand(&[m, n]), Number::Int(1)));
@@ -63,7 +64,8 @@ fn int8(call: &mut Call, x: &View, w: &View, scales: &View) -> Result<()> {
     check!(scales.dim() == 1 && scales.sizes[0] == n, Runtime, "{name} : expect scales to be 1d tensor with size {n}");
     let x = &as_contiguous(call, x)?;
     let sums = call.empty(DType::F32, &[m, n])?;
-    // A product of few columns exchanges its operands, and is then computed in the type of the first: both are floats.
+    // A product of few columns exchanges its operands, and is then computed in the type of the
+    // first: both are floats.
     let as_it_lies = m <= MAX_ROWS && m <= n;
     let weights = if as_it_lies { w.clone() } else { cast(call, w, x.dtype)? };
     multiply_rows(call, &sums, x, &weights, None)?;
@@ -74,8 +76,9 @@ fn int8(call: &mut Call, x: &View, w: &View, scales: &View) -> Result<()> {
     Ok(())
 }
 
-/// `w` is `[n, k / 2]`, two numbers a byte, the first one in its upper half. The result is of the sizes that CUDA's has; what lies
-/// there is known to [`int4`] alone: the bytes of `w`, and zeros for rows that are missing to a multiple of 8.
+/// `w` is `[n, k / 2]`, two numbers a byte, the first one in its upper half. The result is of the
+/// sizes that CUDA's has; what lies there is known to [`int4`] alone: the bytes of `w`, and zeros
+/// for rows that are missing to a multiple of 8.
 fn pack_int4(call: &mut Call, w: &View, tiles: i64) -> Result<()> {
     check!(w.dim() == 2, Runtime, "{}: expected a matrix, got {}", call.name, w.describe());
     check!(w.dtype == DType::U8, Runtime, "{}: expected a tensor of uint8, got {}", call.name, w.dtype);
@@ -95,8 +98,9 @@ fn pack_int4(call: &mut Call, w: &View, tiles: i64) -> Result<()> {
     Ok(())
 }
 
-/// `x` is `[m, k]`, `w` is of [`pack_int4`], `parameters` are `[k / group, n, 2]`: scale and the number that level 8 stands for, of
-/// the groups of neighbours along k. Weights are rounded to the dtype of `x`.
+/// `x` is `[m, k]`, `w` is of [`pack_int4`], `parameters` are `[k / group, n, 2]`: scale and the
+/// number that level 8 stands for, of the groups of neighbours along k. Weights are rounded to the
+/// dtype of `x`.
 fn int4(call: &mut Call, x: &View, w: &View, group: i64, parameters: &View) -> Result<()> {
     let name = call.name;
     check!(x.dim() == 2, Runtime, "{name}: expected a matrix, got {}", x.describe());
@@ -129,8 +133,9 @@ fn int4(call: &mut Call, x: &View, w: &View, group: i64, parameters: &View) -> R
     Ok(())
 }
 
-/// `input` is `[.., k]`; `weight` is `[k, n]` of uint8, or `[k, n / 2]` with two numbers a byte, in the order of CUDA's kernels
-/// ([`interleaved`]); scale and bias are rows. Scaled weights are rounded to the input's dtype.
+/// `input` is `[.., k]`; `weight` is `[k, n]` of uint8, or `[k, n / 2]` with two numbers a byte, in
+/// the order of CUDA's kernels ([`interleaved`]); scale and bias are rows. Scaled weights are
+/// rounded to the input's dtype.
 fn mixed(
     call: &mut Call,
     input: &View,

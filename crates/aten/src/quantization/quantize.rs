@@ -1,8 +1,9 @@
-//! The integers of quantised tensors from floats, and back: with one scale and zero point, or one of each a channel. PyTorch keeps both
-//! with the tensor (`plugin/quantized.cpp`); here tensors are those integers.
+//! The integers of quantised tensors from floats, and back: with one scale and zero point, or one
+//! of each a channel. PyTorch keeps both with the tensor (`plugin/quantized.cpp`); here tensors are
+//! those integers.
 //!
-//! As on the CPU numbers are multiplied by the scale's reciprocal, in float32, and NaN becomes the largest integer of 8 bits or the
-//! least of 32, with a scale a channel 0.
+//! As on the CPU numbers are multiplied by the scale's reciprocal, in float32, and NaN becomes the
+//! largest integer of 8 bits or the least of 32, with a scale a channel 0.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;

@@ -23,8 +23,9 @@ operators! {
     }
 }
 
-/// `(a * scale_a) @ (b * scale_b) + bias`, added up in float32. A scale is of the whole matrix, or one for each row of the first and
-/// each column of the second, as on CUDA. As on the CPU results are not scaled.
+/// `(a * scale_a) @ (b * scale_b) + bias`, added up in float32. A scale is of the whole matrix, or
+/// one for each row of the first and each column of the second, as on CUDA. As on the CPU results
+/// are not scaled.
 fn scaled_mm(
     call: &mut Call,
     a: &View,
@@ -56,7 +57,8 @@ fn scaled_mm(
     }
     let target = call.result(out.given(), dtype, &[m, n])?;
     let sums = call.empty(DType::F32, &[m, n])?;
-    // Few rows are read as they lie; for more, matrix units multiply halves, which hold every float of 8 bits.
+    // Few rows are read as they lie; for more, matrix units multiply halves, which hold every float
+    // of 8 bits.
     let few = m.min(n) <= MAX_ROWS;
     let [a, b] = [a, b].map(|t| if few { Ok(t.clone()) } else { cast(call, t, DType::F16) });
     let (a, b) = (a?, b?);
@@ -78,7 +80,8 @@ fn scaled_mm(
     Ok(())
 }
 
-/// A scale as a factor of the elements of `[m, n]`: one for all, or one for each index of dimension `dim`.
+/// A scale as a factor of the elements of `[m, n]`: one for all, or one for each index of dimension
+/// `dim`.
 fn factor(call: &Call, scale: &View, sizes: [i64; 2], dim: usize) -> Result<Input> {
     if scale.numel() == 1 {
         return single(call, scale, "scale");

@@ -1,7 +1,8 @@
-//! Random numbers of distributions whose parameters are tensors: normal, Bernoulli, Poisson, binomial, gamma, Dirichlet.
+//! Random numbers of distributions whose parameters are tensors: normal, Bernoulli, Poisson,
+//! binomial, gamma, Dirichlet.
 //!
-//! Each element has a counter of its own, and draws as many blocks of random words under it as its method takes: most
-//! methods reject some of their candidates.
+//! Each element has a counter of its own, and draws as many blocks of random words under it as its
+//! method takes: most methods reject some of their candidates.
 
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::Call;

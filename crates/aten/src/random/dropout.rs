@@ -71,7 +71,8 @@ fn dropout(call: &mut Call, input: &View, keep: f64, generator: Option<Generator
     Ok(())
 }
 
-/// `grad * mask * scale`, each product in the dtype that its factors meet in: integers become floats with the second.
+/// `grad * mask * scale`, each product in the dtype that its factors meet in: integers become
+/// floats with the second.
 fn native_dropout_backward(call: &mut Call, grad: AnyTensor, mask: AnyTensor, scale: f64) -> Result<()> {
     let common = common_dtype(call, &[grad, mask]);
     let factors = [Argument::Tensor(grad), Argument::Tensor(mask), Argument::Number(Number::Double(scale))];

@@ -1,7 +1,8 @@
 //! Samples of rows of weights: multinomial.
 //!
-//! Without replacement the largest of `weight / exponential` win (P. Efraimidis and P. Spirakis, "Weighted random
-//! sampling with a reservoir", 2006); with replacement the running sums of the weights are searched.
+//! Without replacement the largest of `weight / exponential` win (P. Efraimidis and P. Spirakis,
+//! "Weighted random sampling with a reservoir", 2006); with replacement the running sums of the
+//! weights are searched.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;

@@ -15,9 +15,9 @@ operators! {
     }
 }
 
-/// Element `i` is `i` encrypted by a Feistel network on the smallest even
-/// number of bits that holds `n`, repeated until it lands below `n` ("cycle walking": J. Black and P. Rogaway,
-/// "Ciphers with arbitrary finite domains", 2002).
+/// Element `i` is `i` encrypted by a Feistel network on the smallest even number of bits that holds
+/// `n`, repeated until it lands below `n` ("cycle walking": J. Black and P. Rogaway, "Ciphers with
+/// arbitrary finite domains", 2002).
 fn randperm(call: &mut Call, n: i64, generator: Option<Generator>, out: Out) -> Result<()> {
     check!(n >= 0, Runtime, "n must be non-negative, got {n}");
     check!(

@@ -1,6 +1,8 @@
-//! PyTorch's operators of one step of an LSTM's or a GRU's cells, and of its gradient: all but the matrix products.
+//! PyTorch's operators of one step of an LSTM's or a GRU's cells, and of its gradient: all but the
+//! matrix products.
 //!
-//! Gates of a row stand side by side, each `hidden` elements. The layouts of the workspaces are those of PyTorch's CUDA kernels.
+//! Gates of a row stand side by side, each `hidden` elements. The layouts of the workspaces are
+//! those of PyTorch's CUDA kernels.
 
 use crate::operator::call::{Call, Ret};
 use crate::operator::error::Result;
@@ -27,7 +29,8 @@ operators! {
     }
 }
 
-/// The operands of a forward cell, contiguous: gates of the input and of the hidden state, the state, and both biases or none.
+/// The operands of a forward cell, contiguous: gates of the input and of the hidden state, the
+/// state, and both biases or none.
 fn operands(
     call: &Call,
     gates: i64,

@@ -1,5 +1,6 @@
-//! The recurrence of one layer in one direction, and its gradient. What does not depend on other steps is left to products over
-//! all of them: that of the input before it, and those of the gradients by input and weights after.
+//! The recurrence of one layer in one direction, and its gradient. What does not depend on other
+//! steps is left to products over all of them: that of the input before it, and those of the
+//! gradients by input and weights after.
 
 use crate::matmul::product::multiply;
 use crate::operator::call::Call;
@@ -17,14 +18,15 @@ use dml_compute::view::View;
 use dml_compute::view::layout::index_type;
 use dml_kernel::dense;
 
-// Rows of `gates`, `output` and their like are steps of sequences: packed by `batch_sizes`, or, where there are none, sequence
-// after sequence (`batch_first`) or step after step.
+// Rows of `gates`, `output` and their like are steps of sequences: packed by `batch_sizes`, or,
+// where there are none, sequence after sequence (`batch_first`) or step after step.
 operators! {
     // States of every row, the states after the last step, and what the gradient needs.
     recurrence(gates, hx, cx, weight, bias, cell, batch_sizes, batch_first, reverse, keep) {
         "torch_dml::recurrence(Tensor gates, Tensor hx, Tensor? cx, Tensor weight, Tensor? bias, str cell, int[] batch_sizes, bool batch_first, bool reverse, bool keep) -> (Tensor, Tensor, Tensor, Tensor)",
     }
-    // Gradients by the gates on the input's side and, of a GRU, on the hidden side; every row's state before; gradients by `hx` and `cx`.
+    // Gradients by the gates on the input's side and, of a GRU, on the hidden side; every row's
+    // state before; gradients by `hx` and `cx`.
     recurrence_backward(grad_output, grad_hy, grad_cy, hx, cx, weight, output, kept, cell, batch_sizes, batch_first, reverse) {
         "torch_dml::recurrence_backward(Tensor grad_output, Tensor grad_hy, Tensor? grad_cy, Tensor hx, Tensor? cx, Tensor weight, Tensor output, Tensor kept, str cell, int[] batch_sizes, bool batch_first, bool reverse) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
     }

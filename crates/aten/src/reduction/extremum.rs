@@ -1,5 +1,5 @@
-//! Largest and smallest elements, and where they are. NaN counts as larger and smaller than every number; of equal
-//! elements the first one wins.
+//! Largest and smallest elements, and where they are. NaN counts as larger and smaller than every
+//! number; of equal elements the first one wins.
 
 use crate::operator::argument::{Out, Outs};
 use crate::operator::call::Call;

@@ -1,7 +1,7 @@
 //! How many elements fall into each bin: bincount and histc.
 //!
-//! Bin numbers are sorted and each bin finds where its own begin and end: no atomics, so that many elements in one bin
-//! do not queue up.
+//! Bin numbers are sorted and each bin finds where its own begin and end: no atomics, so that many
+//! elements in one bin do not queue up.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
@@ -67,8 +67,9 @@ fn bincount(call: &mut Call, input: &View, weights: Option<&View>, minimum: i64)
     Ok(())
 }
 
-/// Equal bins from `low` to `high`, which counts too. Equal limits stand for the smallest and the largest element, for
-/// which this waits. Floats as on the CPU; integers, which the CPU does not count, as on CUDA: divided as 64-bit integers.
+/// Equal bins from `low` to `high`, which counts too. Equal limits stand for the smallest and the
+/// largest element, for which this waits. Floats as on the CPU; integers, which the CPU does not
+/// count, as on CUDA: divided as 64-bit integers.
 fn histc(call: &mut Call, input: &View, bins: i64, low: Number, high: Number, out: Out) -> Result<()> {
     check!(input.dtype != DType::Bool, NotImplemented, "\"histogram_cpu\" not implemented for 'Bool'");
     check!(bins > 0, Runtime, "torch.histogram(): bins must be > 0, but got {bins} for dimension 0");
@@ -91,7 +92,8 @@ fn histc(call: &mut Call, input: &View, bins: i64, low: Number, high: Number, ou
     Ok(())
 }
 
-/// The limits of bins of floats, which the dtype must have room for; about a single number, one to either side.
+/// The limits of bins of floats, which the dtype must have room for; about a single number, one to
+/// either side.
 fn float_range(limits: [Number; 2], dtype: DType) -> Result<[Number; 2]> {
     let [low, high] = limits.map(Number::to_f64);
     check!(low.is_finite() && high.is_finite(), Runtime, "torch.histc: range of [{low}, {high}] is not finite");
@@ -101,7 +103,8 @@ fn float_range(limits: [Number; 2], dtype: DType) -> Result<[Number; 2]> {
     Ok(limits)
 }
 
-/// The limits of bins of integers, and an error if a product with the number of bins would not fit 64 bits.
+/// The limits of bins of integers, and an error if a product with the number of bins would not fit
+/// 64 bits.
 fn integer_range(limits: [Number; 2], dtype: DType, bins: i64) -> Result<[Number; 2]> {
     // As floats: of unsigned numbers, negative limits do not wrap, and fractions count.
     check!(limits[0].to_f64() <= limits[1].to_f64(), Runtime, "torch.histc: max must be larger than min");

@@ -1,10 +1,11 @@
 //! Reductions: an operator that folds elements of its input along some dimensions.
 //!
-//! A [`Fold`] says what is accumulated; [`reduce`] runs it over any dims of strided tensors. The order of additions is
-//! a tree that depends on shapes, strides and alignment only, so that every adapter gives the same bits: each
-//! invocation adds a few dozen elements in several independent chains, a workgroup joins its chains in shared memory,
-//! and long reductions leave partial results for a next pass. Rounding errors grow like those of pairwise summation
-//! (Higham, "The accuracy of floating point summation", SIAM J. Sci. Comput. 14, 1993).
+//! A [`Fold`] says what is accumulated; [`reduce`] runs it over any dims of strided tensors. The
+//! order of additions is a tree that depends on shapes, strides and alignment only, so that every
+//! adapter gives the same bits: each invocation adds a few dozen elements in several independent
+//! chains, a workgroup joins its chains in shared memory, and long reductions leave partial results
+//! for a next pass. Rounding errors grow like those of pairwise summation (Higham, "The accuracy of
+//! floating point summation", SIAM J. Sci. Comput. 14, 1993).
 
 pub mod axes;
 pub mod extremum;

@@ -1,8 +1,9 @@
 //! Running sums, products, extrema and log-sums along a dimension.
 //!
-//! A workgroup walks its rows in tiles. Inside a tile every invocation folds a few neighbours, the invocations of a row
-//! scan their totals in shared memory (Hillis and Steele, "Data parallel algorithms", 1986), and the row's total is
-//! carried to the next tile. The order depends on shapes only.
+//! A workgroup walks its rows in tiles. Inside a tile every invocation folds a few neighbours, the
+//! invocations of a row scan their totals in shared memory (Hillis and Steele, "Data parallel
+//! algorithms", 1986), and the row's total is carried to the next tile. The order depends on shapes
+//! only.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;

@@ -1,4 +1,5 @@
-//! Reductions of segments: of neighbours along a dimension, as many as `lengths` say, or from one of `offsets` to the next.
+//! Reductions of segments: of neighbours along a dimension, as many as `lengths` say, or from one
+//! of `offsets` to the next.
 
 use crate::movement::copies::checked_copy;
 use crate::operator::call::Call;
@@ -94,7 +95,8 @@ fn of_floats(data: &View) -> Result<()> {
     Ok(())
 }
 
-/// Lengths are read back and checked, unless it is `unsafe`. Nothing outside of the data is ever read.
+/// Lengths are read back and checked, unless it is `unsafe`. Nothing outside of the data is ever
+/// read.
 fn forward(
     call: &mut Call,
     data: &View,

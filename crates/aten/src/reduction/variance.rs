@@ -1,9 +1,10 @@
 //! Variance and standard deviation, with the mean if asked for.
 //!
-//! Means and sums of squared deviations of two groups are joined by Chan, Golub and LeVeque, "Updating formulae and a
-//! pairwise algorithm for computing sample variances" (1979): no cancellation, whatever the mean. Where the result may be
-//! of any size the squares are summed at three scales, of which the one is taken that neither overflowed nor vanished, after
-//! J. L. Blue, "A portable Fortran program to find the Euclidean norm of a vector" (1978).
+//! Means and sums of squared deviations of two groups are joined by Chan, Golub and LeVeque,
+//! "Updating formulae and a pairwise algorithm for computing sample variances" (1979): no
+//! cancellation, whatever the mean. Where the result may be of any size the squares are summed at
+//! three scales, of which the one is taken that neither overflowed nor vanished, after J. L. Blue,
+//! "A portable Fortran program to find the Euclidean norm of a vector" (1978).
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;

@@ -1,5 +1,5 @@
-//! Elements chosen by rank along a dimension: topk, kthvalue, median. NaN is the largest; of equal elements the first
-//! ones are chosen.
+//! Elements chosen by rank along a dimension: topk, kthvalue, median. NaN is the largest; of equal
+//! elements the first ones are chosen.
 
 use crate::operator::argument::Outs;
 use crate::operator::call::Call;

@@ -39,7 +39,8 @@ operators! {
     }
 }
 
-/// Two operands as tensors of one dtype, by the rules of type promotion: numbers and 0-dim CPU tensors too.
+/// Two operands as tensors of one dtype, by the rules of type promotion: numbers and 0-dim CPU
+/// tensors too.
 fn together(call: &Call, operands: [TensorOrScalar; 2]) -> Result<[View; 2]> {
     let dtype = result_type(&operands.map(Into::into), call.host.default_dtype());
     let one = |operand: TensorOrScalar| -> Result<View> {

@@ -1,4 +1,5 @@
-//! Sorting along a dimension. Always stable: NaN is the largest, and equal elements keep their order.
+//! Sorting along a dimension. Always stable: NaN is the largest, and equal elements keep their
+//! order.
 
 use crate::operator::argument::Outs;
 use crate::operator::call::Call;

@@ -1,7 +1,8 @@
 //! Elements, or slices, that occur: each once, how often, and which one each element is.
 //!
-//! What is sorted, or consecutive as it is, is compared with its predecessor; the places where something new begins
-//! give the rest. The number of results is read back: it is a size. No NaN equals another.
+//! What is sorted, or consecutive as it is, is compared with its predecessor; the places where
+//! something new begins give the rest. The number of results is read back: it is a size. No NaN
+//! equals another.
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;

@@ -1,5 +1,5 @@
-//! The largest or smallest products of compressed rows (CSR) and a dense matrix, where [`compressed_mm`](super::compressed_mm) adds
-//! them up.
+//! The largest or smallest products of compressed rows (CSR) and a dense matrix, where
+//! [`compressed_mm`](super::compressed_mm) adds them up.
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
@@ -14,15 +14,17 @@ use dml_kernel::DType;
 use dml_kernel::dense::groups;
 
 operators! {
-    // Of the products `values[e] * dense[indices[e], c]` of row `r`, `e` from `offsets[r]` to `offsets[r + 1]`, the extreme one and its
-    // `e`; of a row without any 0, and the number of all entries.
+    // Of the products `values[e] * dense[indices[e], c]` of row `r`, `e` from `offsets[r]` to
+    // `offsets[r + 1]`, the extreme one and its `e`; of a row without any 0, and the number of all
+    // entries.
     compressed_extremum(offsets, indices, values, dense, largest) {
         "torch_dml::compressed_extremum(Tensor offsets, Tensor indices, Tensor values, Tensor dense, bool largest) -> (Tensor, Tensor)",
     }
 }
 
-/// `offsets` (`[rows + 1]`) and `indices` (`[entries]`) are of one integer dtype, `values` (`[entries]`) and `dense` (`[.., n]`) floats of one
-/// dtype; the places are int64. Of equal products the first counts, of NaN, which is both largest and smallest, the last.
+/// `offsets` (`[rows + 1]`) and `indices` (`[entries]`) are of one integer dtype, `values`
+/// (`[entries]`) and `dense` (`[.., n]`) floats of one dtype; the places are int64. Of equal
+/// products the first counts, of NaN, which is both largest and smallest, the last.
 fn compressed_extremum(
     call: &mut Call,
     offsets: &View,

@@ -1,5 +1,6 @@
-//! The product of compressed rows (CSR) and a dense matrix: each row of the result is a sum of rows of the dense matrix, added up
-//! in the order of the row's entries, so that the bits are the same each time.
+//! The product of compressed rows (CSR) and a dense matrix: each row of the result is a sum of rows
+//! of the dense matrix, added up in the order of the row's entries, so that the bits are the same
+//! each time.
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
@@ -11,16 +12,18 @@ use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
-    // Row `r` of the result is `alpha` times the sum over `e` from `offsets[r]` to `offsets[r + 1]` of `values[e]` (or 1) times row
-    // `indices[e]` of `dense`, and `beta` times row `r` of `addend`.
+    // Row `r` of the result is `alpha` times the sum over `e` from `offsets[r]` to `offsets[r + 1]`
+    // of `values[e]` (or 1) times row `indices[e]` of `dense`, and `beta` times row `r` of
+    // `addend`.
     compressed_mm(offsets, indices, values, dense, addend, beta, alpha) {
         "torch_dml::compressed_mm(Tensor offsets, Tensor indices, Tensor? values, Tensor dense, Tensor? addend, Scalar beta, Scalar alpha) -> Tensor",
     }
 }
 
-/// `offsets` (`[rows + 1]`) and `indices` (`[entries]`) are of one integer dtype, `values` (`[entries]`), `dense` (`[.., n]`) and
-/// `addend` (`[rows, n]`) of one other. Integers wrap; halves are added up in float32 and rounded once. An index that `dense`
-/// has no row for is reported.
+/// `offsets` (`[rows + 1]`) and `indices` (`[entries]`) are of one integer dtype, `values`
+/// (`[entries]`), `dense` (`[.., n]`) and `addend` (`[rows, n]`) of one other. Integers wrap;
+/// halves are added up in float32 and rounded once. An index that `dense` has no row for is
+/// reported.
 fn compressed_mm(
     call: &mut Call,
     offsets: &View,

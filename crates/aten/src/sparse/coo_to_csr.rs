@@ -19,8 +19,8 @@ operators! {
     }
 }
 
-/// `rows` holds the row of each element, in ascending order; the result is `[size + 1]`: how many elements come before each of
-/// `size` rows, and how many there are before row `size`.
+/// `rows` holds the row of each element, in ascending order; the result is `[size + 1]`: how many
+/// elements come before each of `size` rows, and how many there are before row `size`.
 fn coo_to_csr(call: &mut Call, rows: &View, size: i64, int32: bool, out: Out) -> Result<()> {
     check!(rows.dim() <= 1, Runtime, "Input is supposed to be a vector, but got {} dimensional tensor.", rows.dim());
     check!(size >= -1, Runtime, "Trying to create tensor with negative dimension {0}: [{0}]", size.saturating_add(1));

@@ -19,7 +19,8 @@ operators! {
     }
 }
 
-/// `crow` is `[batch.., rows + 1]`, `col` is `[batch.., nnz]`; the result is `[batch dimensions + 2, batches * nnz]`, a coordinate a row.
+/// `crow` is `[batch.., rows + 1]`, `col` is `[batch.., nnz]`; the result is
+/// `[batch dimensions + 2, batches * nnz]`, a coordinate a row.
 fn csr_to_coo(call: &mut Call, crow: &View, col: &View, int32: bool, transpose: bool, out: Out) -> Result<()> {
     check!(
         crow.dim() == col.dim(),

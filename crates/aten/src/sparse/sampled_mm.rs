@@ -20,8 +20,8 @@ operators! {
     }
 }
 
-/// `rows` and `columns` (`[entries]`) are of one integer dtype, `a` (`[.., k]`) and `b` (`[.., k]`) of one other. Sums are those of
-/// the compute dtype, in order; an index without a row is reported.
+/// `rows` and `columns` (`[entries]`) are of one integer dtype, `a` (`[.., k]`) and `b` (`[.., k]`)
+/// of one other. Sums are those of the compute dtype, in order; an index without a row is reported.
 fn sampled_mm(call: &mut Call, rows: &View, columns: &View, a: &View, b: &View) -> Result<()> {
     let index = matches!(rows.dtype, DType::I32 | DType::I64) && columns.dtype == rows.dtype;
     let shaped = rows.dim() == 1 && columns.sizes == rows.sizes && a.dim() == 2 && b.dim() == 2;

@@ -1,4 +1,5 @@
-//! The product of a sparse and a dense matrix, added to a sparse one: of strided tensors, which have none.
+//! The product of a sparse and a dense matrix, added to a sparse one: of strided tensors, which
+//! have none.
 
 use crate::operator::call::Call;
 use crate::operator::error::{Error, Result};

@@ -1,5 +1,5 @@
-//! reflection_pad and replication_pad over one to three spatial dimensions. (constant and circular padding are
-//! composites of copies.)
+//! reflection_pad and replication_pad over one to three spatial dimensions. (constant and circular
+//! padding are composites of copies.)
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
@@ -65,8 +65,8 @@ operators! {
     }
 }
 
-/// The spatial sizes of the result, and the padding before the first element of each dimension. `padding` names the last
-/// dimension first.
+/// The spatial sizes of the result, and the padding before the first element of each dimension.
+/// `padding` names the last dimension first.
 fn output(call: &Call, mode: Mode, rank: usize, input: &View, padding: &[i64]) -> Result<(Spatial, Spatial)> {
     check!(
         padding.len() == 2 * rank,

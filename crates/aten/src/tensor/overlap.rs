@@ -16,7 +16,8 @@ pub fn check_internal(t: &View) -> Result<()> {
     Ok(())
 }
 
-/// PyTorch's `assert_no_partial_overlap`: a dense result lies as a dense input does, strides and all, or shares no memory with it.
+/// PyTorch's `assert_no_partial_overlap`: a dense result lies as a dense input does, strides and
+/// all, or shares no memory with it.
 pub fn check_partial<'t>(out: &View, inputs: impl IntoIterator<Item = &'t View>) -> Result<()> {
     for t in inputs {
         let same = t.data == out.data
@@ -30,8 +31,9 @@ pub fn check_partial<'t>(out: &View, inputs: impl IntoIterator<Item = &'t View>)
     Ok(())
 }
 
-/// PyTorch's `assert_no_overlap`: a result is not an input, not an empty one either, and a dense one shares no memory with a
-/// dense input. Strided ones are not judged: they may interleave without touching.
+/// PyTorch's `assert_no_overlap`: a result is not an input, not an empty one either, and a dense
+/// one shares no memory with a dense input. Strided ones are not judged: they may interleave
+/// without touching.
 pub fn check_none(out: &View, inputs: &[&View]) -> Result<()> {
     for &t in inputs {
         let same = out.handle != 0 && out.handle == t.handle;

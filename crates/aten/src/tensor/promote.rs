@@ -77,8 +77,9 @@ pub fn promote_types(a: DType, b: DType) -> DType {
     }
 }
 
-/// The dtype in which operands that meet in a dtype are multiplied or divided: factors without dimensions are not rounded to 16
-/// bits first, as on the CPU. 100,000 of an integer is infinite in float16, but its product with a small number is not.
+/// The dtype in which operands that meet in a dtype are multiplied or divided: factors without
+/// dimensions are not rounded to 16 bits first, as on the CPU. 100,000 of an integer is infinite in
+/// float16, but its product with a small number is not.
 pub fn unrounded<'t>(common: DType, mut factors: impl Iterator<Item = &'t View>) -> DType {
     let half = matches!(common, DType::F16 | DType::BF16);
     if half && factors.any(|t| t.dim() == 0 && t.dtype != common) { DType::F32 } else { common }
@@ -93,8 +94,8 @@ fn of_number(dtype: DType, default: DType) -> DType {
     }
 }
 
-/// The dtype in which operands meet. Dimensioned tensors decide; 0-dim tensors count only in a higher category
-/// (bool < integer < float < complex), Python numbers only above those.
+/// The dtype in which operands meet. Dimensioned tensors decide; 0-dim tensors count only in a
+/// higher category (bool < integer < float < complex), Python numbers only above those.
 pub fn result_type(operands: &[Promoted], default: DType) -> DType {
     let mut dim: Option<DType> = None;
     let mut zero: Option<DType> = None;
@@ -136,7 +137,8 @@ pub fn result_type(operands: &[Promoted], default: DType) -> DType {
     combine(combine(dim, zero), wrapped).unwrap_or(default)
 }
 
-/// Checks that tensors can meet at all: one of 16, 32 or 64 bits without a sign meets floats alone, and a float of 8 bits nothing.
+/// Checks that tensors can meet at all: one of 16, 32 or 64 bits without a sign meets floats alone,
+/// and a float of 8 bits nothing.
 ///
 /// # Errors
 /// PyTorch's, of the first two that cannot.

@@ -1,4 +1,5 @@
-//! The random numbers by which attention's dropout chooses, as a tensor: what a program needs to repeat it.
+//! The random numbers by which attention's dropout chooses, as a tensor: what a program needs to
+//! repeat it.
 
 use crate::attention::dropout::DROPPED_TOGETHER;
 use crate::primitives::kernel::{KernelSpec, Output};

@@ -1,11 +1,12 @@
-//! Attention in tiles: scores exist in registers and shared memory only (Dao et al., "FlashAttention: fast and
-//! memory-efficient exact attention with IO-awareness", 2022).
+//! Attention in tiles: scores exist in registers and shared memory only (Dao et al.,
+//! "FlashAttention: fast and memory-efficient exact attention with IO-awareness", 2022).
 //!
-//! A workgroup owns a tile of rows and walks the tiles of columns. Every step makes a tile of scores, turns it into
-//! weights, and adds `weights @ x` to its sums. Forward, rows are queries, columns are keys, and the softmax is kept
-//! up to date as columns come (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018). Backward,
-//! weights come back from the saved logarithms of sums, and each gradient is one launch with rows of its own: nothing
-//! is added by two workgroups, so results are the same every time.
+//! A workgroup owns a tile of rows and walks the tiles of columns. Every step makes a tile of
+//! scores, turns it into weights, and adds `weights @ x` to its sums. Forward, rows are queries,
+//! columns are keys, and the softmax is kept up to date as columns come (Milakov and Gimelshein,
+//! "Online normalizer calculation for softmax", 2018). Backward, weights come back from the saved
+//! logarithms of sums, and each gradient is one launch with rows of its own: nothing is added by
+//! two workgroups, so results are the same every time.
 
 use crate::attention::dropout::{Dropout, DropoutParams};
 use crate::attention::matrix::{Matrix, Plane};
@@ -44,7 +45,8 @@ parameters! {
         right: Matrix<Input> = (s.dtype, s.index),
         /// What weights multiply.
         x: Matrix<Input> = (s.dtype, s.index),
-        /// The result's gradient and the values: as `left` and `right`, of the gradients of weights.
+        /// The result's gradient and the values: as `left` and `right`, of the gradients of
+        /// weights.
         gradients: Option<[Matrix<Input>; 2]> = s.role.needs_gradients().then_some((s.dtype, s.index)),
         /// What is added to scores, by row and column.
         bias: Option<Matrix<Input>> = s.bias.map(|dtype| (dtype, s.index)),
@@ -171,7 +173,8 @@ fn forward<'b>(
     let bias = operands.bias.as_ref().map(|m| m.plane(batch, head));
     let compute = worker.spec.dtype.compute();
     let start = |x: f64| (0..QUAD).map(|_| b.var(b.float(compute, x))).collect::<Vec<_>>();
-    // Of each row: the largest score so far, and this invocation's share of the sum of exp(score - largest).
+    // Of each row: the largest score so far, and this invocation's share of the sum of exp(score -
+    // largest).
     let (largest, shares) = (start(f64::NEG_INFINITY), start(0.0));
     let (first, end) = worker.visible();
     b.for_(first, end, worker.spec.columns(), |column0| {

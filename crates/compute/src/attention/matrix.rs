@@ -8,7 +8,8 @@ use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 use std::marker::PhantomData;
 
 /// A tensor `[batch, head, row, column]` as a kernel's parameter: its address, which is an
-/// [`Input`](crate::primitives::kernel::Input) or an [`Output`](crate::primitives::kernel::Output), and its strides.
+/// [`Input`](crate::primitives::kernel::Input) or an [`Output`](crate::primitives::kernel::Output),
+/// and its strides.
 pub struct Matrix<P>(PhantomData<P>);
 
 /// A [`Matrix`] in a kernel.
@@ -86,7 +87,8 @@ impl<'b> Plane<'b> {
         self.pointer.load(self.at(row, column))
     }
 
-    /// Elements of a row from a column on: one, or some that are neighbours in memory and begin at a multiple of their number.
+    /// Elements of a row from a column on: one, or some that are neighbours in memory and begin at
+    /// a multiple of their number.
     pub fn load_chunk(&self, row: Value<'b>, column: Value<'b>, count: u32) -> Vec<Value<'b>> {
         match count {
             1 => vec![self.load(row, column)],
@@ -94,8 +96,8 @@ impl<'b> Plane<'b> {
         }
     }
 
-    /// Writes elements of a row to the column and those behind it, which are neighbours in memory that begin at a multiple of
-    /// their number, if there are more than one.
+    /// Writes elements of a row to the column and those behind it, which are neighbours in memory
+    /// that begin at a multiple of their number, if there are more than one.
     pub fn store_chunk(&self, row: Value<'b>, column: Value<'b>, values: &[Value<'b>]) {
         match values {
             [one] => self.store(row, column, *one),

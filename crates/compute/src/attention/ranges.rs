@@ -1,5 +1,5 @@
-//! Attention over more columns than a launch may walk on an adapter with short loops: one range after another, each
-//! with a result of its own, which are joined.
+//! Attention over more columns than a launch may walk on an adapter with short loops: one range
+//! after another, each with a result of its own, which are joined.
 
 use crate::attention::functions::{ATTENTION_JOIN, ATTENTION_JOIN_SAVED, ATTENTION_SUM};
 use crate::attention::spec::{Role, Spec};
@@ -9,8 +9,9 @@ use crate::pointwise::kernel::{self, Input};
 use crate::primitives::loops::turns_allowed;
 use crate::view::View;
 
-/// The ranges of `columns` that a launch each walks: one, but where loops may not be that long. `depths` are those of the
-/// inner products that a tile takes, and every workgroup walks the columns of `heads` heads.
+/// The ranges of `columns` that a launch each walks: one, but where loops may not be that long.
+/// `depths` are those of the inner products that a tile takes, and every workgroup walks the
+/// columns of `heads` heads.
 pub fn ranges(cx: &Context, spec: &Spec, columns: i64, depths: &[i64], heads: i64) -> Result<Vec<[i64; 2]>> {
     let tile = 1 + spec.accumulate_turns() + depths.iter().map(|&depth| spec.product_turns(depth)).sum::<i64>();
     let Some(allowed) = turns_allowed(cx) else { return Ok(vec![[0, columns]]) };
@@ -25,7 +26,8 @@ pub fn ranges(cx: &Context, spec: &Spec, columns: i64, depths: &[i64], heads: i6
     Ok((0..columns.max(1)).step_by(step as usize).map(|from| [from, (from + step).min(columns)]).collect())
 }
 
-/// Joins what `role` made of further columns, `part` with its `part_saved`, with what it made of those before.
+/// Joins what `role` made of further columns, `part` with its `part_saved`, with what it made of
+/// those before.
 pub fn join(cx: &Context, role: Role, [out, saved]: [&View; 2], [part, part_saved]: [&View; 2]) -> Result<()> {
     let inputs = |all: &[&View]| all.iter().map(|&t| Input::Tensor(t.clone())).collect::<Vec<_>>();
     if role != Role::Forward {

@@ -9,7 +9,8 @@ use crate::view::{View, layout};
 use dml_kernel::{DType, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// What belongs to queries and what belongs to keys, as a role has them: that of rows, that of columns.
+/// What belongs to queries and what belongs to keys, as a role has them: that of rows, that of
+/// columns.
 pub fn rows_and_columns<'t>(role: Role, queries: &'t View, keys: &'t View) -> [&'t View; 2] {
     if role.transposed() { [keys, queries] } else { [queries, keys] }
 }
@@ -33,7 +34,8 @@ pub fn threads(dtype: DType, rows: i64) -> u32 {
     }
 }
 
-/// Whether every row of a tensor's matrices is made of quads in one piece, at multiples of their size.
+/// Whether every row of a tensor's matrices is made of quads in one piece, at multiples of their
+/// size.
 pub fn has_quads(t: &View) -> bool {
     let quad = i64::from(QUAD);
     let whole = |strides: &[i64]| strides.iter().all(|stride| stride % quad == 0);

@@ -3,8 +3,9 @@
 use crate::dtype::accumulator;
 use dml_kernel::{DType, ScalarType};
 
-/// Neighbouring rows, and columns, of one invocation's patch of a tile: lanes of a vector in shared memory. (Patches of 8x4 and 8x8 take
-/// fewer loads, and leave fewer invocations to wait for them: slower on an H100.) Of x, its other columns lie a round of all invocations further.
+/// Neighbouring rows, and columns, of one invocation's patch of a tile: lanes of a vector in shared
+/// memory. (Patches of 8x4 and 8x8 take fewer loads, and leave fewer invocations to wait for them:
+/// slower on an H100.) Of x, its other columns lie a round of all invocations further.
 pub const QUAD: u32 = 4;
 
 /// Invocations along a row of a tile.
@@ -32,7 +33,8 @@ impl Role {
         matches!(self, Role::Key | Role::Value)
     }
 
-    /// Whether gradients of scores are needed, and for them the product of the values and the result's gradient.
+    /// Whether gradients of scores are needed, and for them the product of the values and the
+    /// result's gradient.
     pub fn needs_gradients(self) -> bool {
         matches!(self, Role::Query | Role::Key)
     }

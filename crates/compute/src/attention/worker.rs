@@ -1,4 +1,5 @@
-//! One workgroup of attention: products of tiles staged in shared memory, and the sums that it keeps.
+//! One workgroup of attention: products of tiles staged in shared memory, and the sums that it
+//! keeps.
 
 use crate::attention::matrix::Plane;
 use crate::attention::spec::{ACROSS, DEPTH, QUAD, Spec};
@@ -34,7 +35,8 @@ pub struct Worker<'b> {
     weights: Shared<'b>,
     /// One number of every invocation, `[row][across]`.
     numbers: Shared<'b>,
-    /// Sums of `weights @ x`: by row of the patch, quads of columns that lie a round of invocations apart.
+    /// Sums of `weights @ x`: by row of the patch, quads of columns that lie a round of invocations
+    /// apart.
     sums: Vec<Vec<Var<'b>>>,
 }
 
@@ -117,7 +119,8 @@ impl<'b> Worker<'b> {
             .collect()
     }
 
-    /// Inner products of `depth` elements of the tile's rows of `left` with rows `column0..` of `right`.
+    /// Inner products of `depth` elements of the tile's rows of `left` with rows `column0..` of
+    /// `right`.
     pub fn product(&self, left: &Plane<'b>, right: &Plane<'b>, column0: Value<'b>, depth: Value<'b>) -> Patch<'b> {
         let (b, spec) = (self.b, &self.spec);
         let (rows, columns) = (spec.rows(), spec.columns());
@@ -168,7 +171,8 @@ impl<'b> Worker<'b> {
         loads.iter().map(|load| load.iter().map(|&x| self.b.var(x)).collect()).collect()
     }
 
-    /// This invocation's part of `count` rows of a plane, `depth0..` of each. Past the depth are zeros; past the rows is the last one.
+    /// This invocation's part of `count` rows of a plane, `depth0..` of each. Past the depth are
+    /// zeros; past the rows is the last one.
     fn fetch(
         &self,
         plane: &Plane<'b>,
@@ -203,7 +207,8 @@ impl<'b> Worker<'b> {
         }
     }
 
-    /// Scores of inner products: scaled, with the bias, and -inf where the query does not see the key.
+    /// Scores of inner products: scaled, with the bias, and -inf where the query does not see the
+    /// key.
     pub fn masked(
         &self,
         products: &Patch<'b>,
@@ -251,8 +256,8 @@ impl<'b> Worker<'b> {
         self.each(patch, |i, j, x| f(x, of_query[if transposed { j } else { i } as usize]))
     }
 
-    /// `boost` where a weight is kept and 0 elsewhere. Four neighbouring keys of a query share a block of random words,
-    /// so that every launch draws the same.
+    /// `boost` where a weight is kept and 0 elsewhere. Four neighbouring keys of a query share a
+    /// block of random words, so that every launch draws the same.
     pub fn kept(
         &self,
         column0: Value<'b>,
@@ -351,7 +356,8 @@ impl<'b> Worker<'b> {
         }
     }
 
-    /// Writes the sums, divided by their rows' totals. A row whose total is 0 has seen nothing: its sums are 0.
+    /// Writes the sums, divided by their rows' totals. A row whose total is 0 has seen nothing: its
+    /// sums are 0.
     pub fn store(&self, out: &Plane<'b>, totals: Option<&[Value<'b>]>) {
         for (i, row) in self.sums.iter().enumerate() {
             let at = self.row(i as u32);
@@ -388,13 +394,14 @@ pub fn shared_bytes(spec: &Spec) -> u32 {
     shared(spec).iter().sum::<u32>() * spec.dtype.compute().bytes()
 }
 
-/// Where a quad of `count` rows lies for element `k` of an inner product. Four elements of eight neighbours are stored at
-/// once, and with [`pitch`] no two of them to one bank.
+/// Where a quad of `count` rows lies for element `k` of an inner product. Four elements of eight
+/// neighbours are stored at once, and with [`pitch`] no two of them to one bank.
 fn swizzled<'b>(quad: Value<'b>, k: Value<'b>, count: u32) -> Value<'b> {
     quad ^ ((k / QUAD) & ((count / QUAD).min(8) - 1))
 }
 
-/// Vectors from one element of `rows` rows to the next; one more than needed, so that neighbours lie in different banks.
+/// Vectors from one element of `rows` rows to the next; one more than needed, so that neighbours
+/// lie in different banks.
 fn pitch(rows: u32) -> u32 {
     rows / QUAD + 1
 }

@@ -1,4 +1,5 @@
-//! Comparisons of complex tensors, which are equal or not, and logic, where a number is true unless it is 0.
+//! Comparisons of complex tensors, which are equal or not, and logic, where a number is true unless
+//! it is 0.
 
 use dml_kernel::math::comparison;
 use dml_kernel::math::complex::Complex;

@@ -1,7 +1,7 @@
 //! Running log-sums of exponentials of complex tensors.
 //!
-//! An invocation walks a line in order, as the CPU does: the imaginary part of a logarithm is one of many, a whole turn apart, and which
-//! one comes out depends on the order.
+//! An invocation walks a line in order, as the CPU does: the imaginary part of a logarithm is one
+//! of many, a whole turn apart, and which one comes out depends on the order.
 
 use crate::primitives::kernel::{KernelSpec, Output};
 use dml_engine::interface::Index;
@@ -23,7 +23,8 @@ parameters! {
     pub Spec as s => Arguments, Parameters {
         /// At first the numbers themselves.
         sums: Output = s.part,
-        /// Lines, their length, how far apart a line's elements are, and which of them are added up.
+        /// Lines, their length, how far apart a line's elements are, and which of them are added
+        /// up.
         place: [Index; 5] = s.index,
     }
 }

@@ -1,4 +1,5 @@
-//! Pointwise operators of complex tensors: the pointwise kernel with the parts of each tensor as operands of their own.
+//! Pointwise operators of complex tensors: the pointwise kernel with the parts of each tensor as
+//! operands of their own.
 
 use crate::complex::parts::parts;
 use crate::context::Context;

@@ -1,7 +1,8 @@
 //! Products of complex matrices, as products of real ones of twice the size.
 //!
-//! A row of complex numbers in memory is a row of reals, `[re, im, re, im, ..]`. Where each number `x + iy` of the right matrix
-//! stands as the block `[[x, y], [-y, x]]`, the product of the two real matrices is the complex product as it lies in memory.
+//! A row of complex numbers in memory is a row of reals, `[re, im, re, im, ..]`. Where each number
+//! `x + iy` of the right matrix stands as the block `[[x, y], [-y, x]]`, the product of the two
+//! real matrices is the complex product as it lies in memory.
 
 use crate::complex::functions::{BLOCKS, BLOCKS_CONJ};
 use crate::complex::parts::{as_real, parts};

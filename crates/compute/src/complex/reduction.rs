@@ -1,5 +1,5 @@
-//! Reductions of complex tensors: norms are those of the magnitudes, variances the sums of the parts' variances, and products
-//! are made by halves. Sums and means go by parts.
+//! Reductions of complex tensors: norms are those of the magnitudes, variances the sums of the
+//! parts' variances, and products are made by halves. Sums and means go by parts.
 
 use crate::complex::copy::device_copy;
 use crate::context::Context;

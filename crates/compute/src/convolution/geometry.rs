@@ -6,17 +6,19 @@ use smallvec::SmallVec;
 /// One value a spatial dimension.
 pub type Spatial = SmallVec<[i64; 3]>;
 
-/// A convolution from `input` to `output` channels over 1, 2 or 3 spatial dimensions. A transposed convolution is the
-/// same one with the roles of its input and its result exchanged.
+/// A convolution from `input` to `output` channels over 1, 2 or 3 spatial dimensions. A transposed
+/// convolution is the same one with the roles of its input and its result exchanged.
 #[derive(Clone, Debug)]
 pub struct Geometry {
     /// Images.
     pub batch: i64,
     /// Groups of channels that do not see each other.
     pub groups: i64,
-    /// Channels of the larger side (of a plain convolution's input) in one group, and its spatial sizes.
+    /// Channels of the larger side (of a plain convolution's input) in one group, and its spatial
+    /// sizes.
     pub inner: (i64, Spatial),
-    /// Channels of the other side (of a plain convolution's result) in one group, and its spatial sizes.
+    /// Channels of the other side (of a plain convolution's result) in one group, and its spatial
+    /// sizes.
     pub outer: (i64, Spatial),
     /// Spatial sizes of the weight.
     pub kernel: Spatial,
@@ -62,7 +64,8 @@ impl Geometry {
     }
 }
 
-/// Values as the CPU names them: those of a single spatial dimension are the width, beside a height of `height`.
+/// Values as the CPU names them: those of a single spatial dimension are the width, beside a height
+/// of `height`.
 pub fn listed(name: &str, values: &[i64], height: i64) -> String {
     let mut values = Spatial::from_slice(values);
     if values.len() == 1 {

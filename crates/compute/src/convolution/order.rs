@@ -1,4 +1,5 @@
-//! Which order of memory a convolution multiplies in: the one its tensors have, or channels last by way of copies.
+//! Which order of memory a convolution multiplies in: the one its tensors have, or channels last by
+//! way of copies.
 
 use crate::context::Context;
 use crate::convolution::geometry::Geometry;
@@ -17,11 +18,12 @@ pub fn is_last(t: &View) -> bool {
 /// Multiplications from which the copies, two launches, are worth their while on a GPU.
 const LARGE: i64 = 1 << 26;
 
-/// Whether operands of `dtype` whose channels are not the fastest in memory are first copied so that they are.
+/// Whether operands of `dtype` whose channels are not the fastest in memory are first copied so
+/// that they are.
 ///
-/// A window's elements lie apart in memory where pixels are the fastest, and every one is found and loaded by itself. Where
-/// channels are, a load takes several of them, and a step along k keeps to one place of the window. Windows of one pixel
-/// need no copy if loads of several pixels fit.
+/// A window's elements lie apart in memory where pixels are the fastest, and every one is found and
+/// loaded by itself. Where channels are, a load takes several of them, and a step along k keeps to
+/// one place of the window. Windows of one pixel need no copy if loads of several pixels fit.
 pub fn by_channels(cx: &Context, g: &Geometry, dtype: DType) -> Result<bool> {
     let software = cx.device.info().kind == AdapterKind::Software;
     let wide = match usable(cx, dtype)? {

@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::view::{View, memory_format};
 use dml_kernel::DType;
 
-/// Whether operands whose channels are not the fastest in memory are first copied so that they are, for these passes: Winograd's transforms
-/// read either order.
+/// Whether operands whose channels are not the fastest in memory are first copied so that they are,
+/// for these passes: Winograd's transforms read either order.
 pub fn by_channels(cx: &Context, g: &Geometry, dtype: DType, passes: &[Pass]) -> Result<bool> {
     Ok(!passes.iter().all(|&pass| winograd::applies(cx, g, dtype, pass)) && order::by_channels(cx, g, dtype)?)
 }

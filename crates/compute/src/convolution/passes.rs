@@ -28,7 +28,8 @@ pub fn forward(cx: &Context, g: &Geometry, inner: &View, weight: &View, out: &Vi
     products::forward(g, inner, weight, out, bias).run(cx)
 }
 
-/// The inner side from the outer: a convolution's gradient of its input, and a transposed convolution.
+/// The inner side from the outer: a convolution's gradient of its input, and a transposed
+/// convolution.
 pub fn backward_data(
     cx: &Context,
     g: &Geometry,

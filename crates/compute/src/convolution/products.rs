@@ -1,7 +1,9 @@
-//! The three passes of a convolution as products of matrices whose operands are windows over tensors, and the gradient of its bias.
+//! The three passes of a convolution as products of matrices whose operands are windows over
+//! tensors, and the gradient of its bias.
 //!
-//! Dense tensors of either memory order only: `[image, channel, pixel]` (channels first) or `[image, pixel, channel]`
-//! (channels last), where a pixel is all spatial dimensions together. Groups are the batch of the product. No dimension is empty.
+//! Dense tensors of either memory order only: `[image, channel, pixel]` (channels first) or
+//! `[image, pixel, channel]` (channels last), where a pixel is all spatial dimensions together.
+//! Groups are the batch of the product. No dimension is empty.
 
 use crate::convolution::geometry::Geometry;
 use crate::convolution::order::is_last;
@@ -53,7 +55,8 @@ fn pairs(t: &View, batch: i64, outer: &[Step], inner: &[Step]) -> Source {
     let axis = if fast(&outer).stride == 1 { Axis::Outer } else { Axis::Inner };
     let along = if axis == Axis::Outer { &outer } else { &inner };
     let multiple = |x: i64| x % i64::from(WIDE) == 0;
-    // Every step but the fast one, and the fast digit's size, are multiples: a load does not cross a digit.
+    // Every step but the fast one, and the fast digit's size, are multiples: a load does not cross
+    // a digit.
     let others = outer.iter().chain(&inner).filter(|s| s.stride != fast(along).stride);
     let wide = fast(along).stride == 1
         && multiple(fast(along).size)
@@ -67,8 +70,9 @@ fn pairs(t: &View, batch: i64, outer: &[Step], inner: &[Step]) -> Source {
     Source::new(memory, batch, access, PatternStrides::Digits { outer, inner, windows: smallvec![] })
 }
 
-/// An operand whose elements are seen through windows. `outer` and `inner` are its plain digits, and whether they are
-/// slower than the windows' digits; `pixels` is the index along which neighbours are neighbouring pixels.
+/// An operand whose elements are seen through windows. `outer` and `inner` are its plain digits,
+/// and whether they are slower than the windows' digits; `pixels` is the index along which
+/// neighbours are neighbouring pixels.
 fn windowed(
     t: &View,
     batch: i64,
@@ -99,8 +103,8 @@ fn windowed(
     Source::new(memory, batch, access, strides)
 }
 
-/// An operand whose elements are seen through the windows of `g`, which are left out where each is one pixel. The arguments
-/// are those of [`windowed`].
+/// An operand whose elements are seen through the windows of `g`, which are left out where each is
+/// one pixel. The arguments are those of [`windowed`].
 fn seen(
     g: &Geometry,
     t: &View,
@@ -129,7 +133,8 @@ struct Side<'t> {
     k: i64,
 }
 
-/// The product of a weight and windows over images: which is m and which is n depends on the result's memory.
+/// The product of a weight and windows over images: which is m and which is n depends on the
+/// result's memory.
 fn product(g: &Geometry, side: Side, weight: Source, image: Source) -> Problem {
     let Side { out, bias, channels, pixels, k } = side;
     let (o, places) = (steps(out), g.batch * pixels);
@@ -182,7 +187,8 @@ pub fn forward(g: &Geometry, inner: &View, weight: &View, out: &View, bias: Opti
     product(g, side, matrix, image)
 }
 
-/// The inner side from the outer: a convolution's gradient of its input, and a transposed convolution.
+/// The inner side from the outer: a convolution's gradient of its input, and a transposed
+/// convolution.
 pub fn backward_data(g: &Geometry, outer: &View, weight: &View, out: &View, bias: Option<&View>) -> Problem {
     let ((ci, places), (co, size)) = (&g.inner, &g.outer);
     let (x, w) = (steps(outer), steps(weight));
@@ -250,7 +256,8 @@ pub fn backward_weight(g: &Geometry, inner: &View, outer: &View, out: &View) -> 
     Problem { size: [g.groups, *co, ci * taps, g.batch * pixels], a: rows, b: columns, finish }
 }
 
-/// The bias's gradient: sums over images and pixels, as a product with a row of `ones`, a tensor of one.
+/// The bias's gradient: sums over images and pixels, as a product with a row of `ones`, a tensor of
+/// one.
 pub fn backward_bias(grad: &View, ones: &View, out: &View) -> Problem {
     let (y, pixels) = (steps(grad), pixels(&grad.sizes[2..]));
     let (channels, k) = (grad.sizes[1], grad.sizes[0] * pixels);

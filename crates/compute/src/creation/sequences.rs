@@ -16,10 +16,11 @@ use smallvec::smallvec;
 pub enum Sequence {
     /// Of `start, step`.
     Arange,
-    /// Of `start, end, step`, the middle index and the last one: from both ends, so that both are met exactly.
+    /// Of `start, end, step`, the middle index and the last one: from both ends, so that both are
+    /// met exactly.
     Linspace,
-    /// Of `start`, the length and the last index. The point on the line, exact and then truncated: a fraction in floats
-    /// may fall short of an integer.
+    /// Of `start`, the length and the last index. The point on the line, exact and then truncated:
+    /// a fraction in floats may fall short of an integer.
     IntegerLinspace,
     /// Of what linspace takes for the exponents, and the base.
     Logspace,
@@ -39,7 +40,8 @@ impl Sequence {
     /// The dtype of its numbers, in which a tensor of `out` is computed.
     fn dtype(self, out: DType) -> DType {
         match self {
-            // Powers of integers must come out exact before they are truncated, which takes doubles.
+            // Powers of integers must come out exact before they are truncated, which takes
+            // doubles.
             Sequence::Logspace if !out.is_float() => DType::F64,
             _ => accumulator(out),
         }

@@ -39,14 +39,15 @@ parameters! {
     }
 }
 
-/// Writes that half of the matrices `t` to `out`, which has their sizes and may be `t` itself, and zeros elsewhere. There is at
-/// least one element.
+/// Writes that half of the matrices `t` to `out`, which has their sizes and may be `t` itself, and
+/// zeros elsewhere. There is at least one element.
 pub fn copy_half(cx: &Context, t: &View, out: &View, diagonal: i64, half: Half) -> Result<()> {
     if t.dtype == DType::C128 {
         // No integer is as wide.
         return parts(t).iter().zip(&parts(out)).try_for_each(|(t, out)| copy_half(cx, t, out, diagonal, half));
     }
-    // The last two dimensions stay apart, fastest first; the rest is walked as a batch in row-major order.
+    // The last two dimensions stay apart, fastest first; the rest is walked as a batch in row-major
+    // order.
     let wide = t.numel() >= layout::SHORT || Layout::new(&[out, t]).index == ScalarType::U64;
     let index = if wide { ScalarType::I64 } else { ScalarType::I32 };
     let sizes: Dims = t.sizes.iter().rev().copied().collect();

@@ -6,8 +6,8 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// How many elements of a matrix of `columns` lie left of `diagonal` in the first `rows` rows: row `r` has
-/// `min(max(r + diagonal, 0), columns)`.
+/// How many elements of a matrix of `columns` lie left of `diagonal` in the first `rows` rows: row
+/// `r` has `min(max(r + diagonal, 0), columns)`.
 pub fn left_of(rows: i64, columns: i64, diagonal: i64) -> i64 {
     let (rows, first) = ((rows + diagonal.min(0)).max(0), diagonal.clamp(0, columns));
     // Rows grow by one element each until they are full.

@@ -1,8 +1,10 @@
-//! Non-maximum suppression: of boxes that overlap more than the threshold only the one with the best score stays.
+//! Non-maximum suppression: of boxes that overlap more than the threshold only the one with the
+//! best score stays.
 //!
-//! Boxes are taken in blocks, from the best score on. In a block the overlaps of all pairs become a matrix of bits, from which one
-//! workgroup finds, 32 boxes at a time, which boxes stay. Those suppress the boxes of the later blocks, which look
-//! at them all at once. The memory is that of one block, and the only thing that is waited for is the number of boxes that stay.
+//! Boxes are taken in blocks, from the best score on. In a block the overlaps of all pairs become a
+//! matrix of bits, from which one workgroup finds, 32 boxes at a time, which boxes stay. Those
+//! suppress the boxes of the later blocks, which look at them all at once. The memory is that of
+//! one block, and the only thing that is waited for is the number of boxes that stay.
 
 use crate::context::Context;
 use crate::dtype::accumulator;
@@ -21,7 +23,8 @@ const WORDS: u32 = 32;
 /// Boxes of a block.
 const BLOCK: u32 = 32 * WORDS;
 
-/// Whether each of the boxes (`[n, 4]`, contiguous) stays, in `order` (u32, not 0 for those that do).
+/// Whether each of the boxes (`[n, 4]`, contiguous) stays, in `order` (u32, not 0 for those that
+/// do).
 pub fn suppress(cx: &Context, boxes: &View, order: &View, threshold: f64) -> Result<View> {
     let (n, number) = (boxes.sizes[0] as u32, accumulator(boxes.dtype));
     let sorted = cx.empty(number, &boxes.sizes)?;
@@ -53,7 +56,8 @@ fn below(x: f64) -> f64 {
     f64::from(if f64::from(near) > x { near.next_down() } else { near })
 }
 
-/// Copies boxes in the order of their scores, to the dtype in which overlaps are computed, and lets all of them stay.
+/// Copies boxes in the order of their scores, to the dtype in which overlaps are computed, and lets
+/// all of them stay.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SortSpec {
     dtype: DType,
@@ -86,7 +90,8 @@ impl KernelSpec for SortSpec {
     }
 }
 
-/// The overlaps of a block's boxes: bit `j % 32` of word `j / 32` of row `i` for `j > i`. Words left of the diagonal are not written.
+/// The overlaps of a block's boxes: bit `j % 32` of word `j / 32` of row `i` for `j > i`. Words
+/// left of the diagonal are not written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct OverlapSpec {
     number: DType,
@@ -126,8 +131,8 @@ impl KernelSpec for OverlapSpec {
     }
 }
 
-/// Which boxes of a block stay, of those that no earlier block has suppressed: each suppresses those that it overlaps with, one after
-/// the other. An invocation holds 32 boxes.
+/// Which boxes of a block stay, of those that no earlier block has suppressed: each suppresses
+/// those that it overlaps with, one after the other. An invocation holds 32 boxes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ResolveSpec;
 
@@ -166,7 +171,8 @@ impl KernelSpec for ResolveSpec {
             b.if_(row.lt(p.size), || rows.store(me, p.overlaps.load(row * WORDS + word)));
             b.if_(me.eq(word), || shared_candidates.store(0, candidates.get()));
             b.barrier();
-            // Every invocation finds which of the 32 boxes of this word stay, and has them suppress its own.
+            // Every invocation finds which of the 32 boxes of this word stay, and has them suppress
+            // its own.
             let stay = b.var(shared_candidates.load(0));
             b.for_(0u32, b.u32(32), 1, |bit| {
                 let now = stay.get();
@@ -246,8 +252,8 @@ impl KernelSpec for SuppressSpec {
     }
 }
 
-/// The highest bit of a word, which is taken from it. A valid one even of 0: Mesa 26's lavapipe runs a loop's body once for
-/// nobody, and reads memory there.
+/// The highest bit of a word, which is taken from it. A valid one even of 0: Mesa 26's lavapipe
+/// runs a loop's body once for nobody, and reads memory there.
 fn next_bit<'b>(left: Var<'b>) -> Value<'b> {
     let bit = left.get().highest_bit() & 31;
     left.set(left.get() ^ (bit.like(1.0) << bit));
@@ -260,8 +266,8 @@ fn corners<'b>(boxes: Pointer<'b>, i: Value<'b>) -> [Value<'b>; 4] {
     [corners[0], corners[1], corners[2], corners[3]]
 }
 
-/// Whether the intersection of two boxes is a larger part of their union than `threshold`. With NaN in the order of the CPU: the
-/// comparisons let the box with the better score, `x`, win.
+/// Whether the intersection of two boxes is a larger part of their union than `threshold`. With NaN
+/// in the order of the CPU: the comparisons let the box with the better score, `x`, win.
 fn is_overlap<'b>(b: &'b Builder, x: &[Value<'b>; 4], y: &[Value<'b>; 4], threshold: Value<'b>) -> Value<'b> {
     let (left, top) = (y[0].max(x[0]), y[1].max(x[1]));
     let (right, bottom) = (y[2].min(x[2]), y[3].min(x[3]));

@@ -1,5 +1,6 @@
-//! Regions of images and their bins: `[regions, 5]`, each the number of an image and left, top, right and bottom in units of
-//! `1 / scale` pixels. Along each axis a region is cut into equal bins.
+//! Regions of images and their bins: `[regions, 5]`, each the number of an image and left, top,
+//! right and bottom in units of `1 / scale` pixels. Along each axis a region is cut into equal
+//! bins.
 
 use dml_engine::interface::I32;
 use dml_engine::{ArgumentBlock, Parameter};
@@ -10,10 +11,12 @@ use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 pub enum Bins {
     /// Bilinear samples at points that are evenly spaced.
     Samples {
-        /// Pixels lie at halves, and regions have the size that they have; otherwise it is at least one pixel.
+        /// Pixels lie at halves, and regions have the size that they have; otherwise it is at least
+        /// one pixel.
         aligned: bool,
     },
-    /// The pixels that a bin touches. Regions begin and end at pixels, and their size is at least one.
+    /// The pixels that a bin touches. Regions begin and end at pixels, and their size is at least
+    /// one.
     Pixels {
         /// A region's last pixel is its own.
         closed: bool,
@@ -123,7 +126,8 @@ impl<'b> GridParams<'b> {
 }
 
 impl<'b> Extent<'b> {
-    /// What of bin `bin` (i32) may be in the pixels from `first` to `last` (i32): the first sample or pixel, and the end (i32).
+    /// What of bin `bin` (i32) may be in the pixels from `first` to `last` (i32): the first sample
+    /// or pixel, and the end (i32).
     pub fn within(&self, bin: Value<'b>, first: Value<'b>, last: Value<'b>) -> (Value<'b>, Value<'b>) {
         let at = bin.cast(self.bin.scalar());
         match self.kind {
@@ -131,8 +135,9 @@ impl<'b> Extent<'b> {
                 let clip = |x: Value<'b>| integer(x + self.start).max(first).min(last + 1);
                 (clip((at * self.bin).floor()), clip(((at + 1.0) * self.bin).ceil()))
             }
-            // Samples follow each other at positive steps unless somebody asks for samples of a region that is inside out: then all
-            // are looked at. Elsewhere those that are too far away are left out, so that no region takes longer than the image.
+            // Samples follow each other at positive steps unless somebody asks for samples of a
+            // region that is inside out: then all are looked at. Elsewhere those that are too far
+            // away are left out, so that no region takes longer than the image.
             Bins::Samples { .. } => {
                 let number = self.bin.scalar();
                 let step = self.bin / self.samples.cast(number);
@@ -153,7 +158,8 @@ impl<'b> Extent<'b> {
         self.start + bin.cast(number) * self.bin + part
     }
 
-    /// What of bin `bin` (i32) the image shows: samples from just outside of it to its end, or pixels.
+    /// What of bin `bin` (i32) the image shows: samples from just outside of it to its end, or
+    /// pixels.
     pub fn seen(&self, bin: Value<'b>) -> (Value<'b>, Value<'b>) {
         match self.kind {
             Bins::Samples { .. } => self.within(bin, self.image.like(-1.0), self.image),
@@ -196,7 +202,8 @@ pub struct Taps<'b> {
     pub weights: [Value<'b>; 2],
 }
 
-/// Which bin of which region an element of the result is, and the channel of the input that it is made of.
+/// Which bin of which region an element of the result is, and the channel of the input that it is
+/// made of.
 pub struct Place<'b> {
     /// Of the index type.
     pub region: Value<'b>,
@@ -207,7 +214,8 @@ pub struct Place<'b> {
 }
 
 impl<'b> Place<'b> {
-    /// The place of element `i`, given the channels of the input. If `by_position`, every bin has channels of its own.
+    /// The place of element `i`, given the channels of the input. If `by_position`, every bin has
+    /// channels of its own.
     pub fn new(i: Value<'b>, channels: Value<'b>, bins: &[Value<'b>; 2], by_position: bool) -> Place<'b> {
         let index = i.scalar();
         let [rows, columns] = bins.map(|n| n.cast(index));

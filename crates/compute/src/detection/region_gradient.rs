@@ -1,8 +1,9 @@
 //! Gradients of images by the bins of regions.
 //!
-//! What a pixel adds to a bin is a product of its weight downwards and its weight across. Both are written first, a small matrix a
-//! region and axis. Then every pixel gathers from the regions near it, in their order: a workgroup has a tile of pixels, and lists the
-//! regions that touch it. Nothing is scattered, so the sums are the same each time.
+//! What a pixel adds to a bin is a product of its weight downwards and its weight across. Both are
+//! written first, a small matrix a region and axis. Then every pixel gathers from the regions near
+//! it, in their order: a workgroup has a tile of pixels, and lists the regions that touch it.
+//! Nothing is scattered, so the sums are the same each time.
 
 use crate::context::Context;
 use crate::detection::region::{Bins, Grid, GridNumbers, image_number};

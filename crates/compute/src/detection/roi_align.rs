@@ -1,6 +1,7 @@
 //! roi_align and ps_roi_align: means of bilinear samples in the bins of regions.
 //!
-//! (K. He et al., "Mask R-CNN", 2017; position-sensitive regions, in which every bin has channels of its own: J. Dai et al., "R-FCN", 2016.)
+//! (K. He et al., "Mask R-CNN", 2017; position-sensitive regions, in which every bin has channels
+//! of its own: J. Dai et al., "R-FCN", 2016.)
 
 use crate::context::Context;
 use crate::detection::region::{Bins, Grid, GridNumbers, Place, image_number};

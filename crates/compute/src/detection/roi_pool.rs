@@ -1,4 +1,5 @@
-//! roi_pool, the largest pixels of the bins of regions, and ps_roi_pool, the means of bins with channels of their own.
+//! roi_pool, the largest pixels of the bins of regions, and ps_roi_pool, the means of bins with
+//! channels of their own.
 //!
 //! (R. Girshick, "Fast R-CNN", 2015; J. Dai et al., "R-FCN", 2016.)
 

@@ -41,7 +41,8 @@ fn inner(n: usize) -> Option<usize> {
     [4, 2, 3, 5, 7].into_iter().find(|&radix| n.is_multiple_of(radix) && n > radix)
 }
 
-/// The decomposition of Cooley and Tukey: transforms of every `rest`-th number, turned, then across them.
+/// The decomposition of Cooley and Tukey: transforms of every `rest`-th number, turned, then across
+/// them.
 fn composite<'b>(x: &[Complex<'b>], radix: usize) -> Vec<Complex<'b>> {
     let (n, rest) = (x.len(), x.len() / radix);
     let first: Vec<Vec<Complex>> =
@@ -62,7 +63,8 @@ fn four<'b>(x: &[Complex<'b>]) -> Vec<Complex<'b>> {
     vec![add(a, c), add(b, d), sub(a, c), sub(b, d)]
 }
 
-/// Of an odd prime length: numbers that stand symmetrically meet the same cosines, and opposite sines.
+/// Of an odd prime length: numbers that stand symmetrically meet the same cosines, and opposite
+/// sines.
 fn prime<'b>(x: &[Complex<'b>]) -> Vec<Complex<'b>> {
     let n = x.len();
     let half = n / 2;

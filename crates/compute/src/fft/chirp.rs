@@ -1,6 +1,6 @@
-//! Transforms of any length as convolutions (Bluestein, "A linear filtering approach to the computation of discrete Fourier
-//! transform", 1970): with `c[k] = exp(-pi i k^2 / n)`, result `k` is `c[k]` times the sum of `x[j] c[j]` times the
-//! conjugate of `c[k - j]`.
+//! Transforms of any length as convolutions (Bluestein, "A linear filtering approach to the
+//! computation of discrete Fourier transform", 1970): with `c[k] = exp(-pi i k^2 / n)`, result `k`
+//! is `c[k]` times the sum of `x[j] c[j]` times the conjugate of `c[k - j]`.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -44,7 +44,8 @@ pub fn transform(cx: &Context, lines: &Lines, length: i64) -> Result<()> {
     Ok(())
 }
 
-/// The chirp, and the spectrum of the filter that it is: the host's, in double precision, for short convolutions.
+/// The chirp, and the spectrum of the filter that it is: the host's, in double precision, for short
+/// convolutions.
 fn factors(cx: &Context, part: DType, n: i64, length: i64) -> Result<(AddressRange, AddressRange)> {
     if length <= BY_HOST {
         let both = twiddles::of_convolution(cx, part, n as u64, length as u64)?;

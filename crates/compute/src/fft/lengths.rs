@@ -10,7 +10,8 @@ use std::rc::Rc;
 /// The most numbers that an invocation transforms at a time, but for [`MAX_PRIME`].
 pub const MAX_RADIX: u32 = 16;
 
-/// The largest prime that is a radix; lengths with larger ones are convolutions, which lose three times the digits.
+/// The largest prime that is a radix; lengths with larger ones are convolutions, which lose three
+/// times the digits.
 const MAX_PRIME: u32 = 31;
 
 /// The longest line of one pass.
@@ -70,8 +71,8 @@ impl Limits {
         }
     }
 
-    /// How to transform lines of this length; `None` of one that is too long. Remembered, as it takes longer to find than a
-    /// launch.
+    /// How to transform lines of this length; `None` of one that is too long. Remembered, as it
+    /// takes longer to find than a launch.
     pub fn plan(&self, n: i64) -> Option<Rc<Plan>> {
         type Plans = HashMap<(Limits, i64), Option<Rc<Plan>>>;
         thread_local! {
@@ -87,7 +88,8 @@ impl Limits {
         if !is_smooth(n, i64::from(MAX_PRIME)) {
             return convolution(n).map(Plan::Chirp);
         }
-        // One of several passes works beside as many neighbours as make half of what memory gives at a time.
+        // One of several passes works beside as many neighbours as make half of what memory gives
+        // at a time.
         let most = |passes| if passes == 1 { self.points } else { self.points / i64::from(self.neighbours / 2) };
         let lengths = (1..8).find_map(|passes| split(n, passes, most(passes)))?;
         let stages = lengths.into_iter().map(|length| Stages { length, radices: radices(length) });

@@ -45,7 +45,8 @@ pub struct Side {
     pub step: i64,
 }
 
-/// Where the numbers of a pass's lines are in the whole transform: number `i` of a line is at `line + i step`.
+/// Where the numbers of a pass's lines are in the whole transform: number `i` of a line is at
+/// `line + i step`.
 #[derive(Clone, Debug)]
 pub struct Position {
     /// What each dimension of lines adds.
@@ -99,7 +100,8 @@ fn side(t: &View, dim: usize) -> Side {
 }
 
 impl Lines {
-    /// Lines of `length` numbers along `dim` of `input`, whose sizes are `output`'s in the other dimensions.
+    /// Lines of `length` numbers along `dim` of `input`, whose sizes are `output`'s in the other
+    /// dimensions.
     pub fn along(dim: usize, length: i64, (input, load): (&View, Load), (output, store): (&View, Store)) -> Lines {
         let sizes: Dims = (0..output.dim()).filter(|&d| d != dim).map(|d| output.sizes[d]).collect();
         let position = Position::whole(sizes.len(), length);
@@ -123,7 +125,8 @@ impl Lines {
         self.sizes.iter().product()
     }
 
-    /// The order in which lines are walked, fastest dimension first: neighbours in memory where a line's own numbers are none.
+    /// The order in which lines are walked, fastest dimension first: neighbours in memory where a
+    /// line's own numbers are none.
     pub fn order(&self) -> SmallVec<[usize; 6]> {
         let places = |side: &Side| -> Dims {
             let virtual_stride = |(&stride, &position): (&i64, &i64)| {
@@ -139,7 +142,8 @@ impl Lines {
     /// Transforms them.
     ///
     /// # Errors
-    /// [`Error::NotImplemented`](crate::Error) of lines of 2^30 numbers and more, depending on the length.
+    /// [`Error::NotImplemented`](crate::Error) of lines of 2^30 numbers and more, depending on the
+    /// length.
     pub fn transform(&self, cx: &Context) -> Result<()> {
         if self.count() == 0 {
             return Ok(());
@@ -153,9 +157,10 @@ impl Lines {
         }
     }
 
-    /// A transform of length `n m` is one of length `n` over every `m`-th number, results turned, and one of length `m` of each row of
-    /// results. What is known of spectra of real numbers holds in between: of a real input's rows the latter half are conjugates
-    /// of the former, and the rows of half a spectrum are halves.
+    /// A transform of length `n m` is one of length `n` over every `m`-th number, results turned,
+    /// and one of length `m` of each row of results. What is known of spectra of real numbers holds
+    /// in between: of a real input's rows the latter half are conjugates of the former, and the
+    /// rows of half a spectrum are halves.
     fn in_passes(&self, cx: &Context, passes: &[Stages]) -> Result<()> {
         let [first, others @ ..] = passes else { return Ok(()) };
         if others.is_empty() {

@@ -8,7 +8,8 @@ use smallvec::SmallVec;
 
 pub type Axes = SmallVec<[usize; 6]>;
 
-/// Transforms along every one of these dimensions, the last first, and scales the results. `from` may be `to`.
+/// Transforms along every one of these dimensions, the last first, and scales the results. `from`
+/// may be `to`.
 pub fn along_each(cx: &Context, from: &View, to: &View, axes: &[usize], inverse: bool, scale: f64) -> Result<()> {
     for (i, &dim) in axes.iter().enumerate().rev() {
         let source = if i + 1 == axes.len() { from } else { to };
@@ -25,8 +26,8 @@ pub fn sorted(axes: &[usize], strides: &[i64], count: usize) -> Axes {
     axes
 }
 
-/// How the CPU lays out results of these sizes: densely, the transformed dimensions innermost, the others in the order of the
-/// input's strides.
+/// How the CPU lays out results of these sizes: densely, the transformed dimensions innermost, the
+/// others in the order of the input's strides.
 pub fn strides(t: &View, axes: &[usize], sizes: &[i64]) -> Dims {
     let others: Axes = (0..t.dim()).filter(|d| !axes.contains(d)).collect();
     let outer = sorted(&others, &t.strides, others.len());

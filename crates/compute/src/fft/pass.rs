@@ -1,9 +1,11 @@
-//! The kernel that transforms lines which fit into a workgroup's memory: the algorithm of Stockham, with the numbers of a butterfly in
-//! registers and an exchange through shared memory between the stages. (Govindaraju et al., "High performance discrete Fourier
-//! transforms on graphics processors", 2008.)
+//! The kernel that transforms lines which fit into a workgroup's memory: the algorithm of Stockham,
+//! with the numbers of a butterfly in registers and an exchange through shared memory between the
+//! stages. (Govindaraju et al., "High performance discrete Fourier transforms on graphics
+//! processors", 2008.)
 //!
-//! A longer transform is several passes (Gentleman and Sande, "Fast Fourier transforms: for fun and profit", 1966): each turns its
-//! results by the roots of the whole length. Inverse transforms are those of numbers whose parts are exchanged.
+//! A longer transform is several passes (Gentleman and Sande, "Fast Fourier transforms: for fun and
+//! profit", 1966): each turns its results by the roots of the whole length. Inverse transforms are
+//! those of numbers whose parts are exchanged.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -23,8 +25,8 @@ use dml_kernel::{Builder, DType, Pointer, ScalarType, Shared, Value};
 /// Invocations of a workgroup, where lines leave a choice.
 const INVOCATIONS: u32 = 256;
 
-/// Transforms lines in one pass. Results are turned by roots of order `turn`, if there is one: number `k` of a line by root `k` times
-/// the line's position.
+/// Transforms lines in one pass. Results are turned by roots of order `turn`, if there is one:
+/// number `k` of a line by root `k` times the line's position.
 pub fn run(cx: &Context, lines: &Lines, stages: &Stages, turn: Option<i64>) -> Result<()> {
     let part = lines.part;
     let limits = Limits::of(cx.device.info(), part);
@@ -77,7 +79,8 @@ struct Shape {
     lanes: u32,
     /// Lines of a workgroup.
     lines: u32,
-    /// Neighbouring invocations have neighbouring lines; otherwise they share a line, if more than one does.
+    /// Neighbouring invocations have neighbouring lines; otherwise they share a line, if more than
+    /// one does.
     across: bool,
     /// Both parts of a number are exchanged at once.
     together: bool,
@@ -267,7 +270,8 @@ impl<'b> Writer<'_, 'b> {
         if self.spec.inverse { Complex::new(z.im, z.re) } else { z }
     }
 
-    /// Turns the inputs of a stage, of which each of `done` neighbouring butterflies has its own factors.
+    /// Turns the inputs of a stage, of which each of `done` neighbouring butterflies has its own
+    /// factors.
     fn twiddle(&self, numbers: &mut [Vec<Complex<'b>>], radix: u32, done: u32, begun: u32) {
         let Some(table) = self.p.table else { return };
         for ((butterfly, _), numbers) in self.butterflies(radix).into_iter().zip(numbers) {
@@ -278,7 +282,8 @@ impl<'b> Writer<'_, 'b> {
         }
     }
 
-    /// Where `count` numbers of the line, from number `start` on and `step` apart, lie in shared memory.
+    /// Where `count` numbers of the line, from number `start` on and `step` apart, lie in shared
+    /// memory.
     fn slots(&self, start: Value<'b>, step: u32, count: u32) -> Vec<Value<'b>> {
         let Shape { lines, across, .. } = self.spec.shape;
         let (first, step) =
@@ -291,7 +296,8 @@ impl<'b> Writer<'_, 'b> {
         (0..count).map(|k| padded(first + k * step)).collect()
     }
 
-    /// Hands the results of a stage, in front of which the radices multiply to `done`, to the butterflies of the next.
+    /// Hands the results of a stage, in front of which the radices multiply to `done`, to the
+    /// butterflies of the next.
     fn exchange(
         &self,
         shared: &[Shared<'b>],
@@ -374,9 +380,9 @@ impl<'b> Writer<'_, 'b> {
         }
     }
 
-    /// What turns the results of a butterfly for the passes that follow, if there are any. Root `position (butterfly + k count)` is
-    /// made of three, those of the butterfly, of the fours in `k` and of its rest: the table is read at scattered
-    /// places, which costs more than products.
+    /// What turns the results of a butterfly for the passes that follow, if there are any. Root
+    /// `position (butterfly + k count)` is made of three, those of the butterfly, of the fours in
+    /// `k` and of its rest: the table is read at scattered places, which costs more than products.
     fn turns(&self, butterfly: Value<'b>, radix: u32) -> Option<Vec<Complex<'b>>> {
         let (roots, bits) = (self.p.roots?, self.p.bits?);
         let step = self.position * self.count(radix);
@@ -397,7 +403,8 @@ impl<'b> Writer<'_, 'b> {
             Store::Real => out.store(at(i), z.re),
             Store::Half | Store::Whole => {
                 let position = self.position + i * position_step;
-                // The conjugates of a row are those of the row as far from the end, which may be the same.
+                // The conjugates of a row are those of the row as far from the end, which may be
+                // the same.
                 let row = self.position % rows;
                 let mirrored = row.ne(0) & (row * 2).ne(rows);
                 let (first, second) = if self.spec.store == Store::Half {
@@ -419,8 +426,9 @@ pub fn number<'b>(pointer: Pointer<'b>, at: Value<'b>) -> Complex<'b> {
     Complex::new(parts[0], parts[1])
 }
 
-/// The number at a position of `total`, of which memory has those up to the middle: the others are their conjugates, and the first and the
-/// middle one are taken for real. `at` says where a position lies.
+/// The number at a position of `total`, of which memory has those up to the middle: the others are
+/// their conjugates, and the first and the middle one are taken for real. `at` says where a
+/// position lies.
 pub fn half<'b>(
     input: Pointer<'b>,
     position: Value<'b>,

@@ -7,8 +7,8 @@ use dml_kernel::DType;
 use std::cmp::Ordering;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2};
 
-/// `exp(-2 pi i e / n)`: real and imaginary part, each correctly rounded but for the error of the host's sine. The angle is reduced to an
-/// eighth of a turn in integers. `n` is below 2^61.
+/// `exp(-2 pi i e / n)`: real and imaginary part, each correctly rounded but for the error of the
+/// host's sine. The angle is reduced to an eighth of a turn in integers. `n` is below 2^61.
 pub fn root(e: u64, n: u64) -> (f64, f64) {
     let e = 4 * (e % n);
     let (quarter, rest) = (e / n, e % n);
@@ -26,8 +26,9 @@ pub fn root(e: u64, n: u64) -> (f64, f64) {
     }
 }
 
-/// The factors between the stages of a transform of these radices. For every stage but the first: where `done` is the product of the
-/// radices before, `radix - 1` rows of `done` roots, `exp(-2 pi i row p / (done radix))` for `row` from 1.
+/// The factors between the stages of a transform of these radices. For every stage but the first:
+/// where `done` is the product of the radices before, `radix - 1` rows of `done` roots,
+/// `exp(-2 pi i row p / (done radix))` for `row` from 1.
 pub fn of_stages(cx: &Context, part: DType, radices: &[u32]) -> Result<AddressRange> {
     let length: u64 = radices.iter().map(|&r| u64::from(r)).product();
     table(cx, part, ["fft_stages_f32", "fft_stages_f64"], length, || {
@@ -42,8 +43,8 @@ pub fn of_stages(cx: &Context, part: DType, radices: &[u32]) -> Result<AddressRa
     })
 }
 
-/// All roots of order `n` as products of two: entry `e` of the first `2^bits` entries is root `e`, and entry `2^bits + e` is
-/// root `e 2^bits`.
+/// All roots of order `n` as products of two: entry `e` of the first `2^bits` entries is root `e`,
+/// and entry `2^bits + e` is root `e 2^bits`.
 pub struct Roots {
     /// The entries.
     pub table: AddressRange,
@@ -61,8 +62,9 @@ pub fn of_order(cx: &Context, part: DType, n: u64) -> Result<Roots> {
     Ok(Roots { table, bits })
 }
 
-/// What a convolution of `length` numbers needs that transforms `n`: the chirp, `c[k] = exp(-pi i k^2 / n)`, for each of them, and the
-/// spectrum of the filter, the conjugates of `c[k]` for `k` from `1 - n` to `n - 1`, modulo `length`.
+/// What a convolution of `length` numbers needs that transforms `n`: the chirp,
+/// `c[k] = exp(-pi i k^2 / n)`, for each of them, and the spectrum of the filter, the conjugates of
+/// `c[k]` for `k` from `1 - n` to `n - 1`, modulo `length`.
 pub fn of_convolution(cx: &Context, part: DType, n: u64, length: u64) -> Result<AddressRange> {
     table(cx, part, ["fft_chirp_f32", "fft_chirp_f64"], n, || {
         let chirp = |i: u64| root(i * i % (2 * n), 2 * n);

@@ -1,4 +1,5 @@
-//! The gradient of an embedding, and the norms of its rows. (The embedding itself is `index_select`.)
+//! The gradient of an embedding, and the norms of its rows. (The embedding itself is
+//! `index_select`.)
 
 use crate::context::Context;
 use crate::dtype::accumulator;
@@ -16,8 +17,9 @@ use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
 use dml_kernel::{Builder, DType};
 
-/// Adds `parts`, one row an index, to the rows of `out` that the indices name, but for row `padding`. Each is divided by how
-/// often its row occurs if `by_frequency`. `out` is contiguous and zero.
+/// Adds `parts`, one row an index, to the rows of `out` that the indices name, but for row
+/// `padding`. Each is divided by how often its row occurs if `by_frequency`. `out` is contiguous
+/// and zero.
 pub fn accumulate_rows(
     cx: &Context,
     parts: &View,
@@ -52,7 +54,8 @@ pub fn accumulate_rows(
     )
 }
 
-/// Indices of rows of a table as a u32 row; the number of rows stands for one that does not exist, which is reported.
+/// Indices of rows of a table as a u32 row; the number of rows stands for one that does not exist,
+/// which is reported.
 pub fn row_numbers(cx: &Context, indices: &View, table: &View) -> Result<View> {
     let rows = table.sizes[0];
     let row = cx.empty(DType::U32, &[indices.numel()])?;

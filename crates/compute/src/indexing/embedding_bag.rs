@@ -1,6 +1,7 @@
 //! Bags of embeddings: the sum, mean or maximum of some rows of a table, for each bag.
 //!
-//! A bag is a piece of the list of indices; `offsets` says where bags begin. An invocation has one column of one bag.
+//! A bag is a piece of the list of indices; `offsets` says where bags begin. An invocation has one
+//! column of one bag.
 
 use crate::dtype::accumulator;
 use crate::fault::Fault;
@@ -84,7 +85,8 @@ impl KernelSpec for Forward {
             let begin = p.offsets.load(bag).cast(ScalarType::I64);
             let end = b.var(p.n);
             b.if_((own + 1).lt(p.count), || end.set(p.offsets.load(bag + 1).cast(ScalarType::I64)));
-            // The first bag begins with the first index; none begins before the one before it, or after the last index.
+            // The first bag begins with the first index; none begins before the one before it, or
+            // after the last index.
             let limit = own.eq(0).select(b.int(ScalarType::I64, 0), end.get().min(p.n));
             let good = begin.ge(0) & begin.le(limit) & end.get().le(p.n);
             b.if_(!good, || {

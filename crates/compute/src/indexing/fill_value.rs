@@ -1,4 +1,5 @@
-//! The value that fills under a mask or at indices, given as a tensor: it must fit the dtype that it is converted to.
+//! The value that fills under a mask or at indices, given as a tensor: it must fit the dtype that
+//! it is converted to.
 
 use crate::bounds::{Bounds, overflow_message};
 use crate::context::Context;

@@ -1,5 +1,5 @@
-//! `x[indices]` and `x[indices] = values`, with integers, masks and `None`. (Slices are views that PyTorch takes by
-//! itself.)
+//! `x[indices]` and `x[indices] = values`, with integers, masks and `None`. (Slices are views that
+//! PyTorch takes by itself.)
 
 use crate::context::Context;
 use crate::error::Result;

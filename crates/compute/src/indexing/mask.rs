@@ -1,7 +1,7 @@
 //! The elements of a mask that are set: counting and visiting them in order.
 //!
-//! Each workgroup counts its block of elements, the counts are summed up, and each workgroup visits its elements from
-//! its sum on.
+//! Each workgroup counts its block of elements, the counts are summed up, and each workgroup visits
+//! its elements from its sum on.
 
 use crate::context::Context;
 use crate::error::Result;

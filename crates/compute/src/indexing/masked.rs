@@ -1,4 +1,5 @@
-//! Moving and filling the elements under a mask. The number of those selected is read back: it is a size.
+//! Moving and filling the elements under a mask. The number of those selected is read back: it is a
+//! size.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -13,7 +14,8 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType};
 
-/// Writes `t` with a number under a mask of its sizes, to `out`, which may be `t`: no count is needed.
+/// Writes `t` with a number under a mask of its sizes, to `out`, which may be `t`: no count is
+/// needed.
 pub fn fill_under_mask(cx: &Context, t: &View, mask: View, value: Input, out: &View) -> Result<()> {
     if overlap::is_expanded(out) {
         return store_under_mask(cx, out, &mask, value);
@@ -22,7 +24,8 @@ pub fn fill_under_mask(cx: &Context, t: &View, mask: View, value: Input, out: &V
     kernel::run(cx, &MASKED_FILL, &[out], &inputs, t.dtype)
 }
 
-/// Several elements of an expanded tensor are one place, which is written if any of them is under the mask.
+/// Several elements of an expanded tensor are one place, which is written if any of them is under
+/// the mask.
 fn store_under_mask(cx: &Context, t: &View, mask: &View, value: Input) -> Result<()> {
     let cell = cx.empty(t.dtype, &[])?;
     match value {

@@ -11,7 +11,8 @@ pub fn strides(count: i64) -> Dims {
     Dims::from_slice(&[1, count])
 }
 
-/// The coordinates of all elements that are not zero, `[count, rank]`, in row-major order. Waits for the count.
+/// The coordinates of all elements that are not zero, `[count, rank]`, in row-major order. Waits
+/// for the count.
 pub fn coordinates(cx: &Context, mask: &View) -> Result<View> {
     if mask.numel() == 0 {
         return cx.empty_strided(DType::I64, &[0, mask.dim() as i64], &strides(0));

@@ -1,7 +1,9 @@
 //! Eigenvalues of symmetric tridiagonal matrices by bisection with Sturm's counts.
 //!
-//! Barth, Martin, Wilkinson, "Calculation of the eigenvalues of a symmetric tridiagonal matrix by the method of bisection", 1967: as many eigenvalues
-//! are below a number as there are negative pivots of the matrix less it. A pivot that is next to nothing counts as negative, as in LAPACK's `laebz`.
+//! Barth, Martin, Wilkinson, "Calculation of the eigenvalues of a symmetric tridiagonal matrix by
+//! the method of bisection", 1967: as many eigenvalues are below a number as there are negative
+//! pivots of the matrix less it. A pivot that is next to nothing counts as negative, as in LAPACK's
+//! `laebz`.
 
 use crate::context::Context;
 use crate::error::Result;

@@ -1,8 +1,11 @@
-//! The kernel that makes the columns of two blocks orthogonal to each other, in terms of their products.
+//! The kernel that makes the columns of two blocks orthogonal to each other, in terms of their
+//! products.
 //!
-//! A workgroup takes a pair of blocks. It computes the products of their columns, finds with Jacobi's method in shared memory the rotation that
-//! makes these a diagonal, and writes it for [`rotate_columns`](super::rotate_columns) to apply. The larger column of two comes first, by which
-//! sweeps become fewer (de Rijk, "A one-sided Jacobi algorithm for computing the singular value decomposition on a vector computer", 1989).
+//! A workgroup takes a pair of blocks. It computes the products of their columns, finds with
+//! Jacobi's method in shared memory the rotation that makes these a diagonal, and writes it for
+//! [`rotate_columns`](super::rotate_columns) to apply. The larger column of two comes first, by
+//! which sweeps become fewer (de Rijk, "A one-sided Jacobi algorithm for computing the singular
+//! value decomposition on a vector computer", 1989).
 
 use crate::linear_algebra::element::{Element, ElementVar, InputElements, OutputElements, SharedElements};
 use crate::linear_algebra::jacobi::{Phase, Rotation, mirrored, pair, turned};
@@ -12,7 +15,8 @@ use dml_engine::interface::U32;
 use dml_engine::parameters;
 use dml_kernel::{Atomic, Builder, DType, ScalarType, Value, math};
 
-/// Most columns of a pair of blocks. Two squares of so many numbers are in shared memory, of which some adapters have 16 KiB.
+/// Most columns of a pair of blocks. Two squares of so many numbers are in shared memory, of which
+/// some adapters have 16 KiB.
 pub const fn columns(dtype: DType) -> u32 {
     if dtype.is_complex() { 16 } else { 32 }
 }
@@ -65,7 +69,8 @@ parameters! {
         /// `[batch, rows, n]`
         x: InputElements = s.dtype,
         strides: MatrixStrides = s.index,
-        /// For every matrix and pair `Q - P`, as large as two blocks are wide: Q is the rotation, P a permutation that it is close to.
+        /// For every matrix and pair `Q - P`, as large as two blocks are wide: Q is the rotation, P
+        /// a permutation that it is close to.
         turns: OutputElements = s.dtype,
         /// For every matrix, pair and column of P, which row of it the one is in.
         places: Output = DType::I32,
@@ -185,7 +190,8 @@ impl KernelSpec for BlockPair {
             b.if_(flags.load(1).ne(0), || p.left.store(0, 1));
         });
 
-        // The rotations of a round: sine, half tangent, the new squares, and whether the two columns are exchanged.
+        // The rotations of a round: sine, half tangent, the new squares, and whether the two
+        // columns are exchanged.
         let kept: [_; 4] = std::array::from_fn(|_| b.shared(compute, 1, most / 2));
         let phases = Phases(dtype.is_complex().then(|| SharedElements::shared(b, dtype, most / 2)));
         let exchanged = b.shared(ScalarType::U32, 1, most / 2);
@@ -252,7 +258,8 @@ impl KernelSpec for BlockPair {
                             }
                         });
                     });
-                    // The rotation itself is only kept less its permutation, so that a small one adds something small.
+                    // The rotation itself is only kept less its permutation, so that a small one
+                    // adds something small.
                     b.for_(local, p.width * players, THREADS, |e| {
                         let (i, row) = (e / players, e % players);
                         let (x, y) = pair(players, round, i);

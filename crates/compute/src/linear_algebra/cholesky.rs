@@ -1,5 +1,6 @@
-//! The Cholesky decomposition `A = L L^H`: panels of columns, a launch of a kernel each, and products to the right of them: in a wide panel by each,
-//! to the right of that by all of it. Few rows are a launch of another kernel.
+//! The Cholesky decomposition `A = L L^H`: panels of columns, a launch of a kernel each, and
+//! products to the right of them: in a wide panel by each, to the right of that by all of it. Few
+//! rows are a launch of another kernel.
 
 use crate::context::Context;
 use crate::creation::triangle::{Half, copy_half};
@@ -35,15 +36,18 @@ pub fn decomposed(cx: &Context, a: &View, upper: bool) -> Result<(View, View)> {
 /// From here on the two triangles of an update are told apart.
 const UPDATE: i64 = 512;
 
-/// Columns of a wide panel: within it columns are updated by each of its panels, those to its right once by all of it.
+/// Columns of a wide panel: within it columns are updated by each of its panels, those to its right
+/// once by all of it.
 const WIDE: i64 = 512;
 
-/// Writes the factor over the lower triangle of `a`, `[batch, n, n]`. What is above is lost. `info` is zeros; gives what it becomes.
+/// Writes the factor over the lower triangle of `a`, `[batch, n, n]`. What is above is lost. `info`
+/// is zeros; gives what it becomes.
 fn factor(cx: &Context, a: &View, mut info: View) -> Result<View> {
     let (batch, n) = (a.sizes[0], a.sizes[1]);
     let columns = i64::from(cholesky_panel::columns(a.dtype));
     let count = (n as u64).div_ceil(columns as u64) as i64;
-    // The blocks on the diagonal, which go to their places in the end: nothing to their right or below reads them.
+    // The blocks on the diagonal, which go to their places in the end: nothing to their right or
+    // below reads them.
     let blocks = cx.empty(a.dtype, &[count, batch, columns, columns])?;
     let block = |from: i64, size: i64| {
         let (side, first) = (columns * columns, from / columns);
@@ -75,8 +79,8 @@ fn factor(cx: &Context, a: &View, mut info: View) -> Result<View> {
     Ok(info)
 }
 
-/// Makes columns of the factor of the panel `a`, `[batch, m, n]` from row `first` of the diagonal down: in place but for the block on the diagonal,
-/// `[batch, n, n]`.
+/// Makes columns of the factor of the panel `a`, `[batch, m, n]` from row `first` of the diagonal
+/// down: in place but for the block on the diagonal, `[batch, n, n]`.
 fn factor_panel(cx: &Context, a: &View, block: &View, [before, info]: [&View; 2], first: i64) -> Result<()> {
     let [batch, m, n] = [a.sizes[0], a.sizes[1], a.sizes[2]];
     let tiles = ((m - n) as u64).div_ceil(cholesky_panel::columns(a.dtype).into()).max(1) as i64;

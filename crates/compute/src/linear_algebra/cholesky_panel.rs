@@ -1,7 +1,9 @@
-//! The kernel that makes some columns of a Cholesky factor: of a block on the diagonal, and of all that is below it.
+//! The kernel that makes some columns of a Cholesky factor: of a block on the diagonal, and of all
+//! that is below it.
 //!
-//! An invocation holds a row in registers. What a step does to the rows of the block it does to those below as well: so every workgroup factors the block
-//! for itself, beside as many rows below it, and no system is left to solve. Columns that are done leave the registers, as in
+//! An invocation holds a row in registers. What a step does to the rows of the block it does to
+//! those below as well: so every workgroup factors the block for itself, beside as many rows below
+//! it, and no system is left to solve. Columns that are done leave the registers, as in
 //! [`cholesky_rows`](super::cholesky_rows).
 
 use crate::linear_algebra::element::{Element, ElementVar, OutputElements};
@@ -12,7 +14,8 @@ use dml_engine::interface::U32;
 use dml_engine::parameters;
 use dml_kernel::{Builder, DType, ScalarType, math};
 
-/// Columns of a panel, which are the rows of its block on the diagonal: as many registers as every GPU has.
+/// Columns of a panel, which are the rows of its block on the diagonal: as many registers as every
+/// GPU has.
 pub fn columns(dtype: DType) -> u32 {
     match dtype.bytes() {
         4 => 64,
@@ -34,9 +37,11 @@ parameters! {
     pub Panel as s => PanelArguments, PanelParameters {
         /// The panel, from the diagonal down, `[batch, m, n]`. What is below the block is written.
         a: OutputElements = s.dtype,
-        /// The lower triangle of the block's factor, `[batch, n, n]`: the block itself is read by all workgroups.
+        /// The lower triangle of the block's factor, `[batch, n, n]`: the block itself is read by
+        /// all workgroups.
         block: OutputElements = s.dtype,
-        /// One a matrix: 0, or the order of the first leading minor that is not positive-definite, in which case nothing is done.
+        /// One a matrix: 0, or the order of the first leading minor that is not positive-definite,
+        /// in which case nothing is done.
         before: Input = DType::I32,
         /// The same with this block.
         info: Output = DType::I32,
@@ -48,7 +53,8 @@ parameters! {
         n: U32,
         /// The first row in the whole matrix.
         first: U32,
-        /// As many workgroups of a matrix as it has times [`columns`] rows below the block, but at least one.
+        /// As many workgroups of a matrix as it has times [`columns`] rows below the block, but at
+        /// least one.
         tiles: U32,
     }
 }
@@ -80,7 +86,8 @@ impl KernelSpec for Panel {
             })
             .collect();
         let told_pivot = b.shared(dtype.compute(), 1, 1);
-        // What the rows of the block make of a step, from the one on whose turn it is: what is further on than there are rows means nothing.
+        // What the rows of the block make of a step, from the one on whose turn it is: what is
+        // further on than there are rows means nothing.
         let told = Line::new(b, dtype, rows);
         let failed = b.var(p.before.load(matrix).cast(ScalarType::U32));
         let diagonal = b.var(nothing.real());

@@ -1,7 +1,9 @@
-//! The kernel that makes the Cholesky factors of matrices of few rows: an invocation holds one of them in registers.
+//! The kernel that makes the Cholesky factors of matrices of few rows: an invocation holds one of
+//! them in registers.
 //!
-//! Columns that are done leave the registers, which move up by one, so that their numbers are constants in a loop of which every turn is the
-//! same code. What is computed above the diagonal means nothing and is not read.
+//! Columns that are done leave the registers, which move up by one, so that their numbers are
+//! constants in a loop of which every turn is the same code. What is computed above the diagonal
+//! means nothing and is not read.
 
 use crate::linear_algebra::element::{Element, ElementVar, InputElements, OutputElements, SharedElements};
 use crate::linear_algebra::matrices::{self, MatrixStrides};

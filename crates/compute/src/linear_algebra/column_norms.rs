@@ -1,4 +1,5 @@
-//! Kernels of columns' lengths: the lengths, powers of two that bring matrices to length one, and what multiplies with them.
+//! Kernels of columns' lengths: the lengths, powers of two that bring matrices to length one, and
+//! what multiplies with them.
 
 use crate::complex::parts::as_real;
 use crate::context::Context;
@@ -18,7 +19,8 @@ pub fn norms(cx: &Context, x: &View) -> Result<View> {
     run_norms(cx, x, false)
 }
 
-/// The largest absolute values in the columns, of the parts of complex numbers, which are as finite as the numbers are.
+/// The largest absolute values in the columns, of the parts of complex numbers, which are as finite
+/// as the numbers are.
 pub fn extents(cx: &Context, x: &View) -> Result<View> {
     run_norms(cx, x, true)
 }
@@ -33,8 +35,10 @@ fn run_norms(cx: &Context, x: &View, extents: bool) -> Result<View> {
     Ok(norms)
 }
 
-/// For matrices whose columns have these lengths (or extents) the powers of two, `[batch]`, that they are to be divided by to have a length of about
-/// one (or, as extents say too little, of up to the root of their rows times as much), as far as powers go. `failed`, one int32, becomes 1 where a length is not finite.
+/// For matrices whose columns have these lengths (or extents) the powers of two, `[batch]`, that
+/// they are to be divided by to have a length of about one (or, as extents say too little, of up to
+/// the root of their rows times as much), as far as powers go. `failed`, one int32, becomes 1 where
+/// a length is not finite.
 pub fn powers(cx: &Context, norms: &View, failed: &View) -> Result<View> {
     let [batch, n] = [norms.sizes[0], norms.sizes[1]];
     let powers = cx.empty(norms.dtype, &[batch])?;
@@ -44,7 +48,8 @@ pub fn powers(cx: &Context, norms: &View, failed: &View) -> Result<View> {
     Ok(powers)
 }
 
-/// Multiplies `x`, real or complex and without gaps, in place, as many elements of it after another as `powers` goes into, with one of the powers, or with its reciprocal.
+/// Multiplies `x`, real or complex and without gaps, in place, as many elements of it after another
+/// as `powers` goes into, with one of the powers, or with its reciprocal.
 pub fn scale(cx: &Context, x: &View, powers: &View, reciprocal: bool) -> Result<()> {
     let x = &if x.dtype.is_complex() { as_real(x) } else { x.clone() };
     let (numel, each) = (x.numel(), x.numel() / powers.numel());
@@ -72,8 +77,8 @@ parameters! {
     }
 }
 
-/// The root of the sum of squares of values that the workgroup's invocations have, taken apart into the largest of them and the rest. `each` hands
-/// over an invocation's own.
+/// The root of the sum of squares of values that the workgroup's invocations have, taken apart into
+/// the largest of them and the rest. `each` hands over an invocation's own.
 fn length<'b>(b: &'b Builder, compute: ScalarType, each: impl Fn(&dyn Fn(Value<'b>))) -> (Value<'b>, Value<'b>) {
     let joined = Joined::new(b, compute, 1);
     let zero = b.float(compute, 0.0);

@@ -1,8 +1,10 @@
-//! Deflation: what a modification of rank one `D + rho z z^T` of a diagonal leaves as it is, and the rotations that make it more.
+//! Deflation: what a modification of rank one `D + rho z z^T` of a diagonal leaves as it is, and
+//! the rotations that make it more.
 //!
-//! As LAPACK's `laed2` has it (Dongarra, Sorensen, "A fully parallel algorithm for the symmetric eigenvalue problem", 1987): an element of z that is
-//! next to nothing leaves its eigenvalue alone, and of two eigenvalues that are next to equal a rotation frees one. How many are left only the device
-//! knows: they come first in arrays that have room for all.
+//! As LAPACK's `laed2` has it (Dongarra, Sorensen, "A fully parallel algorithm for the symmetric
+//! eigenvalue problem", 1987): an element of z that is next to nothing leaves its eigenvalue alone,
+//! and of two eigenvalues that are next to equal a rotation frees one. How many are left only the
+//! device knows: they come first in arrays that have room for all.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -49,7 +51,8 @@ pub struct Deflated {
     pub counts: View,
     /// Behind room for what is left, the eigenvalues that are done, `[merges, size]`.
     pub values: View,
-    /// For each eigenvector of the parts where its eigenvalue is among `poles` or `values`, `[merges, size]`.
+    /// For each eigenvector of the parts where its eigenvalue is among `poles` or `values`,
+    /// `[merges, size]`.
     pub slots: View,
     /// Rotations of pairs of eigenvectors, `[merges, 2 size]`: two of them, and cosine and sine.
     pairs: View,
@@ -107,7 +110,8 @@ impl Deflated {
         Ok(deflated)
     }
 
-    /// Applies the rotations to the rows of `u`, `[merges, size, size]` contiguous: its columns are then eigenvectors of what was not rotated.
+    /// Applies the rotations to the rows of `u`, `[merges, size, size]` contiguous: its columns are
+    /// then eigenvectors of what was not rotated.
     pub fn turn_back(&self, cx: &Context, u: &View) -> Result<()> {
         let [merges, size] = [u.sizes[0], u.sizes[1]];
         let columns = merges * size;
@@ -123,7 +127,8 @@ impl Deflated {
     }
 }
 
-/// What couples the two parts of a merge: the element beside the diagonal, or 0 where the second part is beyond the matrix.
+/// What couples the two parts of a merge: the element beside the diagonal, or 0 where the second
+/// part is beyond the matrix.
 pub fn coupling<'b>(
     beside: dml_kernel::Pointer<'b>,
     index: ScalarType,
@@ -136,7 +141,8 @@ pub fn coupling<'b>(
     split.lt(n).select(value, value.like(0.0))
 }
 
-/// Merges two ascending lists of eigenvalues, and makes z of the eigenvectors' elements at the split. An invocation takes an eigenvalue.
+/// Merges two ascending lists of eigenvalues, and makes z of the eigenvectors' elements at the
+/// split. An invocation takes an eigenvalue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Merge {
     dtype: DType,
@@ -243,7 +249,8 @@ impl KernelSpec for Deflate {
         let at = |i: Value<'b>| first + i.cast(index);
         let zero = b.float(compute, 0.0);
         let rho = coupling(p.beside, index, (merge, p.merges_of_one), (p.size, p.n)).abs() * 2.0;
-        // What beyond the matrix there is to fill the parts has no z, and says nothing of how large eigenvalues are.
+        // What beyond the matrix there is to fill the parts has no z, and says nothing of how large
+        // eigenvalues are.
         let joined = Joined::new(b, compute, 1);
         let largest = b.var(rho);
         b.for_(local, p.size, THREADS, |i| {
@@ -251,7 +258,8 @@ impl KernelSpec for Deflate {
             largest.set(larger(largest.get(), counts.select(p.poles.load(at(i)).abs(), zero)));
         });
         joined.join(&[largest], larger);
-        // Nor is anything left that is so small beside a matrix of length one that quotients would overflow when they are squared.
+        // Nor is anything left that is so small beside a matrix of length one that quotients would
+        // overflow when they are squared.
         let (epsilon, least) = match compute {
             ScalarType::F64 => (f64::EPSILON, 2f64.powi(-500)),
             _ => (f32::EPSILON.into(), 2f64.powi(-56)),

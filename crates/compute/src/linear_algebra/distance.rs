@@ -1,7 +1,8 @@
 //! Distances between all pairs of rows: cdist and pdist with any norm, and their gradients.
 //!
-//! Each is a reduction over views in which the rows of one side, or the columns, are repeated. Differences are taken
-//! before they are squared, so that rows that are close together lose no digits.
+//! Each is a reduction over views in which the rows of one side, or the columns, are repeated.
+//! Differences are taken before they are squared, so that rows that are close together lose no
+//! digits.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -81,7 +82,8 @@ impl Fold for Distance {
     }
 }
 
-/// Sums the gradient over the rows of the other side: inputs are the gradient, both rows and the distance.
+/// Sums the gradient over the rows of the other side: inputs are the gradient, both rows and the
+/// distance.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Gradient {
     pub order: Order,
@@ -140,7 +142,8 @@ pub fn power(dtype: DType, p: f64) -> SmallVec<[(DType, crate::scalar::Scalar); 
     }
 }
 
-/// Copies between a symmetric square (whose diagonal is 0) and a row of its elements above the diagonal.
+/// Copies between a symmetric square (whose diagonal is 0) and a row of its elements above the
+/// diagonal.
 pub fn pairs(cx: &Context, square: &View, row: &View, n: i64, to_row: bool) -> Result<()> {
     let spec = Pairs { dtype: square.dtype, to_row, index: index_type(n * n) };
     let (read, written) = if to_row { (square, row) } else { (row, square) };

@@ -1,9 +1,11 @@
 //! Eigenvalues and eigenvectors of symmetric tridiagonal matrices by divide and conquer.
 //!
-//! Cuppen, "A divide and conquer method for the symmetric tridiagonal eigenproblem", 1981: less a matrix of rank one, a tridiagonal matrix is two
-//! smaller ones, and their eigenvectors take it to a [diagonal modified by a matrix of rank one](super::secular_equation). The smallest parts are
-//! [Jacobi's](super::two_sided_jacobi). All parts of a size have the same launches: a matrix is filled up with eigenvalues of their own, beyond those
-//! that it has, so that it has twice, four times, eight times as many rows as a smallest part.
+//! Cuppen, "A divide and conquer method for the symmetric tridiagonal eigenproblem", 1981: less a
+//! matrix of rank one, a tridiagonal matrix is two smaller ones, and their eigenvectors take it to
+//! a [diagonal modified by a matrix of rank one](super::secular_equation). The smallest parts are
+//! [Jacobi's](super::two_sided_jacobi). All parts of a size have the same launches: a matrix is
+//! filled up with eigenvalues of their own, beyond those that it has, so that it has twice, four
+//! times, eight times as many rows as a smallest part.
 
 use crate::context::Context;
 use crate::error::Result;

@@ -1,8 +1,10 @@
 //! Eigenvalues and eigenvectors of symmetric and Hermitian matrices.
 //!
-//! Small ones are [Jacobi's](super::two_sided_jacobi). Others become [tridiagonal](super::tridiagonal), whose eigenvectors are found by
-//! [divide and conquer](super::divide_and_conquer), and eigenvalues alone by [bisection](super::bisection). A matrix is scaled by a power of two for all
-//! of it. How much there is to do depends on the sizes alone: the host waits once, for whether all numbers are finite.
+//! Small ones are [Jacobi's](super::two_sided_jacobi). Others become
+//! [tridiagonal](super::tridiagonal), whose eigenvectors are found by [divide and
+//! conquer](super::divide_and_conquer), and eigenvalues alone by [bisection](super::bisection). A
+//! matrix is scaled by a power of two for all of it. How much there is to do depends on the sizes
+//! alone: the host waits once, for whether all numbers are finite.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -14,8 +16,10 @@ use crate::movement::copy;
 use crate::scalar::Scalar as Number;
 use crate::view::View;
 
-/// Writes eigenvalues in ascending order to `values`, real `[batch, n]` contiguous, and eigenvectors to columns of `q`, of Hermitian matrices `a`,
-/// `[batch, n, n]` of at least one element, which get lost. Each has a length of at least about one, and not of much more, or is zeros.
+/// Writes eigenvalues in ascending order to `values`, real `[batch, n]` contiguous, and
+/// eigenvectors to columns of `q`, of Hermitian matrices `a`, `[batch, n, n]` of at least one
+/// element, which get lost. Each has a length of at least about one, and not of much more, or is
+/// zeros.
 pub fn vectors_of(cx: &Context, a: &View, values: &View, q: &View) -> Result<()> {
     if a.sizes[1] <= two_sided_jacobi::rows(a.dtype).into() {
         return two_sided_jacobi::decompose(cx, a, values, q);

@@ -1,7 +1,8 @@
 //! A number of a matrix in a kernel, real or complex, so that one body is written for both.
 //!
-//! With reals every operation is that of the kernel language itself. A complex tensor lies in memory as pairs of reals: the element at an
-//! offset is at twice the offset, its imaginary part behind it.
+//! With reals every operation is that of the kernel language itself. A complex tensor lies in
+//! memory as pairs of reals: the element at an offset is at twice the offset, its imaginary part
+//! behind it.
 
 use crate::primitives::kernel::{Input, Output};
 use crate::view::View;
@@ -337,7 +338,8 @@ impl Parameter for InputElements {
     }
 }
 
-/// A tensor, real or complex, that the kernel writes, and may read. Its dtype is the specialisation's.
+/// A tensor, real or complex, that the kernel writes, and may read. Its dtype is the
+/// specialisation's.
 pub struct OutputElements;
 
 impl Parameter for OutputElements {

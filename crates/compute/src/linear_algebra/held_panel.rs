@@ -1,6 +1,7 @@
 //! What kernels of panels share whose invocations hold all of the panel in registers.
 //!
-//! Columns go round in the registers, the next one always first, so that their numbers are constants in a loop of which every turn is the same code.
+//! Columns go round in the registers, the next one always first, so that their numbers are
+//! constants in a loop of which every turn is the same code.
 
 use crate::context::Context;
 use crate::linear_algebra::element::{Element, ElementVar};
@@ -29,7 +30,8 @@ impl Shape {
         Shape::of(dtype, rows, cx.device.info().capabilities.max_workgroup_invocations)
     }
 
-    /// For panels of so many rows, on an adapter whose workgroups have up to `most` invocations; none where so many are not held.
+    /// For panels of so many rows, on an adapter whose workgroups have up to `most` invocations;
+    /// none where so many are not held.
     pub fn of(dtype: DType, rows: i64, most: u32) -> Option<Shape> {
         let most = (most.min(1024) + 1).next_power_of_two() / 2;
         let threads = [64, 256].into_iter().find(|&threads| rows <= threads && threads as u32 <= most);
@@ -51,8 +53,8 @@ pub struct Row<'b> {
 }
 
 impl<'b> Row<'b> {
-    /// Those of an invocation, of `rows` in all; a row that does not exist is zeros. `load` gives the element of a row and a column, also of columns that
-    /// the panel lacks.
+    /// Those of an invocation, of `rows` in all; a row that does not exist is zeros. `load` gives
+    /// the element of a row and a column, also of columns that the panel lacks.
     pub fn all(
         b: &'b Builder,
         dtype: DType,

@@ -1,4 +1,5 @@
-//! Products of Householder reflections `I - tau v v^H`, in blocks `I - V T V^H` (the compact WY form).
+//! Products of Householder reflections `I - tau v v^H`, in blocks `I - V T V^H` (the compact WY
+//! form).
 
 use crate::context::Context;
 use crate::error::Result;
@@ -24,8 +25,8 @@ pub struct Block {
 }
 
 impl Block {
-    /// The reflections whose vectors stand below the diagonal of `v`, `[batch, m, k]`, and whose factors are `first..first + k` of `tau`,
-    /// contiguous.
+    /// The reflections whose vectors stand below the diagonal of `v`, `[batch, m, k]`, and whose
+    /// factors are `first..first + k` of `tau`, contiguous.
     pub fn new(cx: &Context, v: &View, tau: &View, first: i64) -> Result<Block> {
         Block::of_vectors(cx, matrices::unit_lower(cx, v)?, tau, first)
     }
@@ -61,8 +62,8 @@ impl Block {
     }
 }
 
-/// `c = Q c` or, `inverse`, `c = Q^H c` in place, of `[batch, m, n]`, where Q is the product of the reflections in `v`, `[batch, m, k]`, and `tau`,
-/// contiguous `[.., at least k]`.
+/// `c = Q c` or, `inverse`, `c = Q^H c` in place, of `[batch, m, n]`, where Q is the product of the
+/// reflections in `v`, `[batch, m, k]`, and `tau`, contiguous `[.., at least k]`.
 pub fn apply(cx: &Context, v: &View, tau: &View, c: &View, inverse: bool) -> Result<()> {
     let (m, k, n) = (c.sizes[1], v.sizes[2], c.sizes[2]);
     if c.numel() == 0 {
@@ -121,7 +122,8 @@ impl KernelSpec for Factor {
             b.for_(0, p.k, 1, |column| {
                 let own = matrix.cast(self.index) * p.tau_apart.cast(self.index);
                 let tau = p.tau.load(own + (p.first + column).cast(self.index));
-                // Row `row` of T times column `column` of the products; a row of T depends on no other.
+                // Row `row` of T times column `column` of the products; a row of T depends on no
+                // other.
                 let sum = ElementVar::var(b, Element::constant(b, dtype, 0.0));
                 b.for_(row, column, 1, |i| sum.set(sum.get() + t.get(i) * products.load(i * BLOCK + column)));
                 let below = Element::select(column.lt(row), tau.like(0.0), -(tau * sum.get()));

@@ -13,8 +13,8 @@ pub fn rounds(n: i64) -> i64 {
     2 * pairs(n) - 1
 }
 
-/// Pair `i` of a round, smaller index first, as a round-robin tournament has it: the last player stays, the others move on. The larger index may
-/// be `n`, which is no column.
+/// Pair `i` of a round, smaller index first, as a round-robin tournament has it: the last player
+/// stays, the others move on. The larger index may be `n`, which is no column.
 pub fn pair<'b>(n: Value<'b>, round: Value<'b>, i: Value<'b>) -> (Value<'b>, Value<'b>) {
     let others = ((n + 1) / 2) * 2 - 1;
     let x = (round + i) % others;
@@ -28,7 +28,8 @@ pub fn pair<'b>(n: Value<'b>, round: Value<'b>, i: Value<'b>) -> (Value<'b>, Val
 pub struct Rotation<'b> {
     /// `s`
     pub sine: Value<'b>,
-    /// `s / (1 + c)`: with it a small rotation adds something small, whose rounding is small too, and lengths stay what they are.
+    /// `s / (1 + c)`: with it a small rotation adds something small, whose rounding is small too,
+    /// and lengths stay what they are.
     pub half_tangent: Value<'b>,
     /// `s / c`
     pub tangent: Value<'b>,
@@ -67,7 +68,8 @@ pub fn turned<'b>(
 pub struct Phase<'b>(pub Option<Element<'b>>);
 
 impl<'b> Phase<'b> {
-    /// A number taken apart into a phase and a real number. That of a complex number is its absolute value.
+    /// A number taken apart into a phase and a real number. That of a complex number is its
+    /// absolute value.
     pub fn apart(number: Element<'b>) -> (Phase<'b>, Value<'b>) {
         match number {
             Element::Real(x) => (Phase(None), x),
@@ -90,7 +92,8 @@ impl<'b> Phase<'b> {
     }
 }
 
-/// The element `(i, j)` of a symmetric or Hermitian matrix, of the one that the lower triangle has for it; or the other way round.
+/// The element `(i, j)` of a symmetric or Hermitian matrix, of the one that the lower triangle has
+/// for it; or the other way round.
 pub fn mirrored<'b>(i: Value<'b>, j: Value<'b>, element: Element<'b>) -> Element<'b> {
     match element {
         Element::Real(_) => element,

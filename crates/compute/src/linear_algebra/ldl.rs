@@ -1,7 +1,8 @@
-//! The decomposition `A = L D L^T` of symmetric matrices, or `A = L D L^H` of Hermitian ones, that need not be definite, with blocks of one and two in D, and systems with it.
+//! The decomposition `A = L D L^T` of symmetric matrices, or `A = L D L^H` of Hermitian ones, that
+//! need not be definite, with blocks of one and two in D, and systems with it.
 //!
-//! Bunch, Kaufman, "Some stable methods for calculating inertia and solving symmetric linear systems", 1977; layout and pivots are LAPACK's
-//! (`sytrf` and `hetrf`, lower triangle).
+//! Bunch, Kaufman, "Some stable methods for calculating inertia and solving symmetric linear
+//! systems", 1977; layout and pivots are LAPACK's (`sytrf` and `hetrf`, lower triangle).
 
 use crate::context::Context;
 use crate::error::Result;
@@ -18,7 +19,8 @@ use crate::scalar::Scalar as Number;
 use crate::view::View;
 use dml_kernel::DType;
 
-/// Decomposes `a`, `[batch, n, n]`, in place, a pivot after another: how many columns they have only the device knows.
+/// Decomposes `a`, `[batch, n, n]`, in place, a pivot after another: how many columns they have
+/// only the device knows.
 pub fn decompose(cx: &Context, a: &View, pivots: &View, info: &View, hermitian: bool) -> Result<()> {
     let (batch, n) = (a.sizes[0], a.sizes[1]);
     let state = cx.empty(DType::I32, &[batch, ldl_step::STATE])?;
@@ -38,7 +40,8 @@ pub fn decompose(cx: &Context, a: &View, pivots: &View, info: &View, hermitian: 
     Ok(())
 }
 
-/// The same with `ld` `[batch, n, n]`, pivots `[.., n]` contiguous and `x` `[batch, n, k]`, which is B before.
+/// The same with `ld` `[batch, n, n]`, pivots `[.., n]` contiguous and `x` `[batch, n, k]`, which
+/// is B before.
 pub fn solve_in_place(cx: &Context, ld: &View, pivots: &View, x: &View, hermitian: bool) -> Result<()> {
     let [batch, n, k] = [x.sizes[0], x.sizes[1], x.sizes[2]];
     check_turns(cx, 2 * n)?;

@@ -1,5 +1,5 @@
-//! Kernels that solve with Bunch and Kaufman's decomposition: LAPACK leaves the columns of L as they were when they were made, so the exchanges after
-//! them are made first.
+//! Kernels that solve with Bunch and Kaufman's decomposition: LAPACK leaves the columns of L as
+//! they were when they were made, so the exchanges after them are made first.
 
 use crate::linear_algebra::element::{Element, InputElements, OutputElements};
 use crate::linear_algebra::jacobi::Phase;
@@ -10,7 +10,8 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// What a row belongs to, in `kinds`: a pivot of its own, or a block of two of which it is the first or the second.
+/// What a row belongs to, in `kinds`: a pivot of its own, or a block of two of which it is the
+/// first or the second.
 const SINGLE: i32 = 0;
 
 const FIRST: i32 = 1;
@@ -60,7 +61,8 @@ impl KernelSpec for Exchanges {
     }
 }
 
-/// Makes the exchanges that came after each column of L in it, and takes the blocks' elements out of it. An invocation takes a column.
+/// Makes the exchanges that came after each column of L in it, and takes the blocks' elements out
+/// of it. An invocation takes a column.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Arranged {
     /// Of the matrices.
@@ -164,7 +166,8 @@ impl KernelSpec for Divided {
     }
 }
 
-/// What a block of two columns is divided by, of the element below its diagonal: of a Hermitian one its absolute value, beside its phase.
+/// What a block of two columns is divided by, of the element below its diagonal: of a Hermitian one
+/// its absolute value, beside its phase.
 pub fn coupling<'b>(below: Element<'b>, hermitian: bool) -> (Phase<'b>, Element<'b>) {
     if !hermitian {
         return (Phase(None), below);

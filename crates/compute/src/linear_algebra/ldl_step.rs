@@ -1,8 +1,8 @@
-//! Kernels of a step of Bunch and Kaufman's decomposition: one finds the pivot, which is one element or a block of two by two, and exchanges rows
-//! and columns; one updates what is behind it.
+//! Kernels of a step of Bunch and Kaufman's decomposition: one finds the pivot, which is one
+//! element or a block of two by two, and exchanges rows and columns; one updates what is behind it.
 //!
-//! The columns of L are scaled when the next pivot is looked for, as an update reads them unscaled. Every launch works on the whole batch, whose
-//! matrices may be at different columns.
+//! The columns of L are scaled when the next pivot is looked for, as an update reads them unscaled.
+//! Every launch works on the whole batch, whose matrices may be at different columns.
 
 use crate::linear_algebra::element::{Element, Elements, OutputElements};
 use crate::linear_algebra::ldl_blocks::coupling;
@@ -14,7 +14,8 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// Numbers of a matrix's state: the pivot's first column, its columns, and whether it was one that divides.
+/// Numbers of a matrix's state: the pivot's first column, its columns, and whether it was one that
+/// divides.
 pub const STATE: i64 = 3;
 
 /// A matrix of the batch, of which the lower triangle counts.
@@ -88,7 +89,8 @@ parameters! {
         strides: MatrixStrides = s.index,
         /// `[batch, STATE]`, zeros at first.
         state: Output = DType::I32,
-        /// `[batch, n]`, as LAPACK has them: the row that was exchanged with this one, counted from 1; negative for both rows of a block.
+        /// `[batch, n]`, as LAPACK has them: the row that was exchanged with this one, counted from
+        /// 1; negative for both rows of a block.
         pivots: Output = DType::I32,
         /// `[batch]`: 0, or the first pivot that is zero, counted from 1.
         info: Output = DType::I32,
@@ -146,7 +148,8 @@ impl Pivot {
     fn choose<'b>(&self, b: &'b Builder, p: &PivotParameters<'b>, a: &Lower<'b>, k: Value<'b>, compute: ScalarType) {
         let local = b.local_id(0);
         let zero = b.float(compute, 0.0);
-        // About the bound on how elements grow that is the same for pivots of one and of two columns.
+        // About the bound on how elements grow that is the same for pivots of one and of two
+        // columns.
         let alpha = b.float(compute, (1.0 + 17f64.sqrt()) / 8.0);
         let search = Largest::new(b, compute, THREADS);
         let (largest, place) = (b.var(b.float(compute, -1.0)), b.var(b.u32(0)));
@@ -204,7 +207,8 @@ impl Pivot {
     }
 }
 
-/// Subtracts from what is behind the pivot what its columns make of it. An invocation takes an element.
+/// Subtracts from what is behind the pivot what its columns make of it. An invocation takes an
+/// element.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Update {
     /// Of the matrices.

@@ -1,4 +1,5 @@
-//! Least squares: through QR for matrices of full rank (driver `gels`, the default, as on CUDA), through singular values for others.
+//! Least squares: through QR for matrices of full rank (driver `gels`, the default, as on CUDA),
+//! through singular values for others.
 
 use crate::complex;
 use crate::context::Context;
@@ -17,7 +18,8 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// A problem `[.., m, n]`, `[.., m, k]`, whose batches broadcast to `batch`, and room for its solution.
+/// A problem `[.., m, n]`, `[.., m, k]`, whose batches broadcast to `batch`, and room for its
+/// solution.
 pub struct Problem<'a> {
     pub a: &'a View,
     pub b: &'a View,
@@ -44,8 +46,9 @@ impl Problem<'_> {
         if m < n { fill_with(cx, &rows(m, n - m), Number::Int(0)) } else { Ok(()) }
     }
 
-    /// Solves with Q and R of the matrices, or of their transposes where they are wide; says whether they have full rank. Below the solution is then
-    /// what the residuals are the lengths of.
+    /// Solves with Q and R of the matrices, or of their transposes where they are wide; says
+    /// whether they have full rank. Below the solution is then what the residuals are the lengths
+    /// of.
     pub fn solve_of_full_rank(&self, cx: &Context) -> Result<bool> {
         let (m, n, k) = self.shape();
         let a = self.matrices();
@@ -77,7 +80,8 @@ impl Problem<'_> {
         Ok(true)
     }
 
-    /// Solves with the singular values that are larger than `rcond` times the largest. Gives how many, and the values.
+    /// Solves with the singular values that are larger than `rcond` times the largest. Gives how
+    /// many, and the values.
     pub fn solve_of_any_rank(&self, cx: &Context, rcond: Option<f64>) -> Result<(View, View)> {
         let (m, n, k) = self.shape();
         let batch = matrices::batch_of(self.a);
@@ -153,7 +157,8 @@ impl Problem<'_> {
         self.squares(cx, &self.x.narrow(self.x.dim() - 2, n, m - n)).map(Some)
     }
 
-    /// Sums of squares of the columns of `[batch, rows, k]`, whose batch is that of the solution's room or contiguous.
+    /// Sums of squares of the columns of `[batch, rows, k]`, whose batch is that of the solution's
+    /// room or contiguous.
     fn squares(&self, cx: &Context, t: &View) -> Result<View> {
         let sums = cx.empty(t.dtype.real(), &matrices::sizes_of(&self.batch, &[t.size(-1)]))?;
         if sums.numel() > 0 {
@@ -165,7 +170,8 @@ impl Problem<'_> {
     }
 }
 
-/// Reciprocals of singular values, zeros of those that count as zeros, and how many do not. An invocation takes a value.
+/// Reciprocals of singular values, zeros of those that count as zeros, and how many do not. An
+/// invocation takes a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Cut {
     dtype: DType,
@@ -199,7 +205,8 @@ impl KernelSpec for Cut {
             let counts = value.gt(least);
             let divisor = counts.select(value, value.like(1.0));
             p.reciprocals.store(i, counts.select(value.like(1.0) / divisor, value.like(0.0)));
-            // The last one that counts knows how many there are, or the first one that there are none.
+            // The last one that counts knows how many there are, or the first one that there are
+            // none.
             let place = (i - first).cast(ScalarType::I64);
             let last = (i + 1).eq(first + n) | !p.values.load((i + 1).min(first + n - 1)).gt(least);
             b.if_(counts & last, || p.rank.store(matrix, place + 1));

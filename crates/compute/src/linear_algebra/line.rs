@@ -1,6 +1,7 @@
 //! Numbers after one another in shared memory, which an invocation takes many of at once.
 //!
-//! float32 moves four at a time: where every invocation reads a whole row, what a step takes is how many accesses it has.
+//! float32 moves four at a time: where every invocation reads a whole row, what a step takes is how
+//! many accesses it has.
 
 use crate::linear_algebra::element::{Element, SharedElements};
 use dml_kernel::{Builder, DType, Shared, Value};

@@ -1,5 +1,6 @@
-//! The decomposition `A = P L U` with partial pivoting: halves of halves of the columns, down to panels of a few, which a
-//! workgroup holds in registers where it can. Matrices of few rows and columns are one launch.
+//! The decomposition `A = P L U` with partial pivoting: halves of halves of the columns, down to
+//! panels of a few, which a workgroup holds in registers where it can. Matrices of few rows and
+//! columns are one launch.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -78,7 +79,8 @@ fn decompose_rows(cx: &Context, a: &View, to: &Decomposed, pivot: bool) -> Resul
     cx.run(&spec, &arguments, matrices::workgroups(groups.into(), 1))
 }
 
-/// A decomposition on its way: the first columns are done, and every exchange of theirs is made in all columns.
+/// A decomposition on its way: the first columns are done, and every exchange of theirs is made in
+/// all columns.
 struct Work<'a, 'c> {
     cx: &'a Context<'c>,
     a: &'a View,
@@ -158,8 +160,8 @@ impl Work<'_, '_> {
     }
 }
 
-/// Makes the exchanges of the pivots `steps` (contiguous, `[.., k]`) in the rows of `x`, `[batch, rows, columns]`; the other way round
-/// if `reverse`.
+/// Makes the exchanges of the pivots `steps` (contiguous, `[.., k]`) in the rows of `x`,
+/// `[batch, rows, columns]`; the other way round if `reverse`.
 pub fn exchange_rows(cx: &Context, x: &View, pivots: &View, steps: (i64, i64), reverse: bool) -> Result<()> {
     let (batch, columns) = (x.sizes[0], x.sizes[2]);
     if x.numel() == 0 || steps.0 == steps.1 {
@@ -224,7 +226,8 @@ fn bring_rows(cx: &Context, x: &View, pivots: &View, steps: (i64, i64), reverse:
     matrices::device_copy(cx, &out, x)
 }
 
-/// Solves `A x = x` in place, or `A^T x = x`, with `lu` `[batch, n, n]`, whose conjugate bit counts, and `x` `[batch, n, k]`.
+/// Solves `A x = x` in place, or `A^T x = x`, with `lu` `[batch, n, n]`, whose conjugate bit
+/// counts, and `x` `[batch, n, k]`.
 pub fn solve(cx: &Context, lu: &View, pivots: &View, x: &View, transpose: bool) -> Result<()> {
     let steps = (0, pivots.size(-1));
     if transpose {

@@ -1,8 +1,10 @@
-//! The kernel that decomposes a few columns with partial pivoting, all of which its invocations hold in registers.
+//! The kernel that decomposes a few columns with partial pivoting, all of which its invocations
+//! hold in registers.
 //!
-//! A workgroup takes a matrix, an invocation every so many of its rows. Rows stay where they are and know their place among the exchanged ones, so that
-//! memory is read once and written once; only the row of the pivot is told to all. Columns go round in the registers, the next one always first, so
-//! that their numbers are constants in a loop of which every turn is the same code.
+//! A workgroup takes a matrix, an invocation every so many of its rows. Rows stay where they are
+//! and know their place among the exchanged ones, so that memory is read once and written once;
+//! only the row of the pivot is told to all. Columns go round in the registers, the next one always
+//! first, so that their numbers are constants in a loop of which every turn is the same code.
 
 use crate::linear_algebra::element::{Element, ElementVar, OutputElements, SharedElements};
 use crate::linear_algebra::held_panel::{Row, Search, Shape};
@@ -62,7 +64,8 @@ impl KernelSpec for HeldPanel {
         let places = b.shared(ScalarType::U32, 1, columns);
         let none = b.u32(u32::MAX);
         b.if_(local.lt(columns), || places.store(local, none));
-        // The row of the pivot, and what it is divided by: the reciprocal of the pivot, where that is an ordinary number.
+        // The row of the pivot, and what it is divided by: the reciprocal of the pivot, where that
+        // is an ordinary number.
         let told = SharedElements::shared(b, dtype, columns + 1);
         let rows = Row::all(b, dtype, &self.shape, p.rows, |row, column| {
             p.a.load(p.strides.at(matrix, row, column.min(p.columns - 1)))

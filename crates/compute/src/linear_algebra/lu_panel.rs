@@ -1,7 +1,8 @@
 //! The kernel that decomposes a few columns with partial pivoting.
 //!
-//! A workgroup takes a matrix, an invocation every so many of its rows, which no other invocation reads or writes: so only the row of
-//! the pivot and the one that it is exchanged with go through shared memory, and matrices may have any number of rows.
+//! A workgroup takes a matrix, an invocation every so many of its rows, which no other invocation
+//! reads or writes: so only the row of the pivot and the one that it is exchanged with go through
+//! shared memory, and matrices may have any number of rows.
 
 use crate::linear_algebra::element::{Element, ElementVar, OutputElements, SharedElements};
 use crate::linear_algebra::matrices::{self, MatrixStrides};

@@ -1,7 +1,9 @@
-//! The kernel that decomposes matrices of few rows and columns with partial pivoting: an invocation holds a row in registers.
+//! The kernel that decomposes matrices of few rows and columns with partial pivoting: an invocation
+//! holds a row in registers.
 //!
-//! Rows stay where they are and know their place among the exchanged ones; only the row of the pivot is told to all. Columns that are done
-//! leave the registers, which move up by one, so that their numbers are constants in a loop of which every turn is the same code.
+//! Rows stay where they are and know their place among the exchanged ones; only the row of the
+//! pivot is told to all. Columns that are done leave the registers, which move up by one, so that
+//! their numbers are constants in a loop of which every turn is the same code.
 
 use crate::linear_algebra::element::{Element, ElementVar, InputElements, OutputElements};
 use crate::linear_algebra::line::Line;

@@ -1,6 +1,8 @@
-//! Batches of matrices: their memory as decompositions want it, what they must be, and products of their parts.
+//! Batches of matrices: their memory as decompositions want it, what they must be, and products of
+//! their parts.
 //!
-//! A decomposition works on a tensor of three dimensions, `[batch, rows, columns]`, of any strides; a part of the matrices is a view.
+//! A decomposition works on a tensor of three dimensions, `[batch, rows, columns]`, of any strides;
+//! a part of the matrices is a view.
 
 use crate::complex;
 use crate::context::Context;
@@ -56,7 +58,8 @@ pub fn has_zero(cx: &Context, t: &View) -> Result<bool> {
     Ok(parts.chunks_exact(2).any(|parts| parts.iter().all(|x| x.to_f64() == 0.0)))
 }
 
-/// New matrices with contiguous columns, of these sizes, with the elements of `t`, which broadcasts to them.
+/// New matrices with contiguous columns, of these sizes, with the elements of `t`, which broadcasts
+/// to them.
 pub fn copied(cx: &Context, t: &View, sizes: &[i64]) -> Result<View> {
     let copy = empty(cx, t.dtype, sizes)?;
     if copy.numel() > 0 {
@@ -65,7 +68,8 @@ pub fn copied(cx: &Context, t: &View, sizes: &[i64]) -> Result<View> {
     Ok(copy)
 }
 
-/// New identity matrices of these sizes (ones on the diagonal of those that are not square) with contiguous columns.
+/// New identity matrices of these sizes (ones on the diagonal of those that are not square) with
+/// contiguous columns.
 pub fn identity(cx: &Context, dtype: DType, sizes: &[i64]) -> Result<View> {
     let eye = empty(cx, dtype, sizes)?;
     if eye.numel() > 0 {
@@ -83,7 +87,8 @@ pub fn flat(t: &View) -> View {
     t.as_strided(&[batch, m, n], &[m * n, t.strides[d - 2], t.strides[d - 1]], 0)
 }
 
-/// `[batch, rows, columns]` of any matrices, expanded to the batch's sizes: a copy where the batch's strides do not allow a view.
+/// `[batch, rows, columns]` of any matrices, expanded to the batch's sizes: a copy where the
+/// batch's strides do not allow a view.
 pub fn readable(cx: &Context, t: &View, batch: &[i64]) -> Result<View> {
     let (m, n) = (t.size(-2), t.size(-1));
     let sizes: Dims = batch.iter().copied().chain([m, n]).collect();
@@ -126,7 +131,8 @@ pub fn adjoint(t: &View) -> View {
     conjugated(&transposed(t))
 }
 
-/// The matrices' lower triangle with ones on the diagonal and zeros above, as new matrices, of at least one element.
+/// The matrices' lower triangle with ones on the diagonal and zeros above, as new matrices, of at
+/// least one element.
 pub fn unit_lower(cx: &Context, t: &View) -> Result<View> {
     let l = empty(cx, t.dtype, &t.sizes)?;
     copy_unit_lower(cx, t, &l)?;
@@ -167,8 +173,8 @@ pub enum Into {
     Added(f64),
 }
 
-/// The product of `[batch, m, k]` and `[batch, k, n]` into `[batch, m, n]`, which may share memory with them but no element. Conjugate bits of
-/// the two count.
+/// The product of `[batch, m, k]` and `[batch, k, n]` into `[batch, m, n]`, which may share memory
+/// with them but no element. Conjugate bits of the two count.
 pub fn multiply(cx: &Context, [a, b]: [&View; 2], out: &View, into: Into) -> Result<()> {
     let ([batch, m, k], n) = ([a.sizes[0], a.sizes[1], a.sizes[2]], b.sizes[2]);
     if out.numel() == 0 {
@@ -197,7 +203,8 @@ pub fn multiply(cx: &Context, [a, b]: [&View; 2], out: &View, into: Into) -> Res
     problem.run(cx)
 }
 
-/// The same of complex matrices, as a product of real ones of twice the size, for which rows of the result have to lie as rows of reals.
+/// The same of complex matrices, as a product of real ones of twice the size, for which rows of the
+/// result have to lie as rows of reals.
 fn multiply_complex(cx: &Context, [a, b]: [&View; 2], out: &View, into: Into) -> Result<()> {
     let is_dense = |t: &View, d: usize| t.sizes[d] == 1 || t.strides[d] == 1;
     if !is_dense(out, 2) {
@@ -243,12 +250,14 @@ pub fn real_part(t: &View) -> View {
     if t.dtype.is_complex() { complex::parts(t)[0].clone() } else { t.clone() }
 }
 
-/// Rows of a block on the diagonal of matrices of this dtype, which fits into 16 KiB of shared memory with more beside it.
+/// Rows of a block on the diagonal of matrices of this dtype, which fits into 16 KiB of shared
+/// memory with more beside it.
 pub fn block_rows(dtype: DType) -> u32 {
     if dtype == DType::C128 { 16 } else { 32 }
 }
 
-/// Rows that a kernel's invocations take, one each: the fewest of 8, 16, 32 and so on that `n` needs.
+/// Rows that a kernel's invocations take, one each: the fewest of 8, 16, 32 and so on that `n`
+/// needs.
 pub fn rows_for(n: i64) -> u32 {
     (n as u32).next_power_of_two().max(8)
 }
@@ -312,8 +321,9 @@ pub fn workgroups(batch: i64, tiles: i64) -> [u32; 3] {
     folded((batch * tiles) as u64)
 }
 
-/// The matrix (u32) that this invocation has a row of, and whether there is one: `together` of `rows` invocations share a workgroup. Where there is
-/// none it is another one's. Superfluous workgroups end.
+/// The matrix (u32) that this invocation has a row of, and whether there is one: `together` of
+/// `rows` invocations share a workgroup. Where there is none it is another one's. Superfluous
+/// workgroups end.
 pub fn own_matrix<'b>(b: &'b Builder, batch: Value<'b>, rows: u32) -> (Value<'b>, Value<'b>) {
     let together = matrices_together(rows);
     let group = b.group_id(0) + b.group_id(1) * b.group_count(0);

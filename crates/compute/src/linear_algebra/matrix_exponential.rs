@@ -1,8 +1,9 @@
 //! The exponential of matrices, by scaling and squaring Taylor polynomials.
 //!
-//! Bader, Blanes, Casas, "Computing the matrix exponential with an optimized Taylor polynomial approximation", 2019: polynomials of degrees 1, 2, 4, 8,
-//! 12 and 18 with few products. As on the CPU the 1-norm of each matrix decides which it is. So the host waits for the norms, as on CUDA; then
-//! matrices of one degree stand one after another, those that are squared most often last.
+//! Bader, Blanes, Casas, "Computing the matrix exponential with an optimized Taylor polynomial
+//! approximation", 2019: polynomials of degrees 1, 2, 4, 8, 12 and 18 with few products. As on the
+//! CPU the 1-norm of each matrix decides which it is. So the host waits for the norms, as on CUDA;
+//! then matrices of one degree stand one after another, those that are squared most often last.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -20,7 +21,8 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// The largest norms of the degrees, of float32 and of float64. Beyond the last one a matrix is halved first.
+/// The largest norms of the degrees, of float32 and of float64. Beyond the last one a matrix is
+/// halved first.
 const LIMITS: [[f64; 6]; 2] = [
     [
         1.192092800768788e-07,
@@ -57,7 +59,8 @@ impl Way {
     }
 }
 
-/// Writes the exponentials of matrices of real numbers, at least one, to `out`, of the same sizes and dtype.
+/// Writes the exponentials of matrices of real numbers, at least one, to `out`, of the same sizes
+/// and dtype.
 pub fn exponentials(cx: &Context, a: &View, out: &View) -> Result<()> {
     let dtype = if a.dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let n = a.size(-1);
@@ -265,8 +268,8 @@ impl KernelSpec for Norm {
     }
 }
 
-/// Matrix `i` of `to` is matrix `places[i]` of `from`, halved `halvings[i]` times; or the other way round, and nothing is halved. An invocation takes
-/// an element.
+/// Matrix `i` of `to` is matrix `places[i]` of `from`, halved `halvings[i]` times; or the other way
+/// round, and nothing is halved. An invocation takes an element.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Select {
     dtype: DType,

@@ -1,11 +1,15 @@
 //! Jacobi's one-sided method: rotations that make the columns of matrices orthogonal.
 //!
-//! Hestenes, "Inversion of matrices by biorthogonalization and related results", 1958. Columns are taken in blocks, as in Bečka, Okša, Vajteršic,
-//! "Dynamic ordering for a parallel block-Jacobi SVD algorithm", 2002, but in a fixed order: a round makes the columns of disjoint pairs of blocks
-//! orthogonal, and a sweep of rounds meets every pair. Small matrices are one pair, and every launch works on the whole batch.
+//! Hestenes, "Inversion of matrices by biorthogonalization and related results", 1958. Columns are
+//! taken in blocks, as in Bečka, Okša, Vajteršic, "Dynamic ordering for a parallel block-Jacobi SVD
+//! algorithm", 2002, but in a fixed order: a round makes the columns of disjoint pairs of blocks
+//! orthogonal, and a sweep of rounds meets every pair. Small matrices are one pair, and every
+//! launch works on the whole batch.
 //!
-//! Rotations round, and there are many of them. So when the columns are nearly orthogonal, the product of the rotations is made orthogonal again by
-//! a [step of Newton's method](super::orthogonal) and the columns are computed with it anew; the few small rotations that follow add little.
+//! Rotations round, and there are many of them. So when the columns are nearly orthogonal, the
+//! product of the rotations is made orthogonal again by a [step of Newton's
+//! method](super::orthogonal) and the columns are computed with it anew; the few small rotations
+//! that follow add little.
 
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -26,13 +30,15 @@ const MAX_SWEEPS: usize = 60;
 /// Sweeps over the columns of one pair.
 const INNER_SWEEPS: u32 = 4;
 
-/// Sweeps after columns were computed anew; one is enough where no singular values are close to each other.
+/// Sweeps after columns were computed anew; one is enough where no singular values are close to
+/// each other.
 const LAST_SWEEPS: usize = 4;
 
 /// What a sweep does.
 #[derive(Copy, Clone)]
 struct Aim {
-    /// The cosine from which on columns are rotated, and that from which on another sweep is needed.
+    /// The cosine from which on columns are rotated, and that from which on another sweep is
+    /// needed.
     least: f64,
     counted: f64,
     /// Sweeps over the columns of one pair.
@@ -61,8 +67,9 @@ pub struct Columns<'a, 'c> {
 }
 
 impl<'a, 'c> Columns<'a, 'c> {
-    /// Of `x`, `[batch, n, n]` of at least one element, each of a length of about one. `flags` are two numbers (int32): the method fails where the
-    /// second one is not 0, which is looked at when the first one is.
+    /// Of `x`, `[batch, n, n]` of at least one element, each of a length of about one. `flags` are
+    /// two numbers (int32): the method fails where the second one is not 0, which is looked at when
+    /// the first one is.
     pub fn new(cx: &'a Context<'c>, x: &'a View, flags: &View, with_rotations: bool) -> Result<Self> {
         let (batch, n) = (x.sizes[0], x.sizes[1]);
         check_turns(cx, n + n / 16 + 4_000)?;
@@ -188,7 +195,8 @@ impl<'a, 'c> Columns<'a, 'c> {
         check_finite(cx, &self.flags)
     }
 
-    /// Makes the product of the rotations as orthogonal as it can be, and computes the columns with it.
+    /// Makes the product of the rotations as orthogonal as it can be, and computes the columns with
+    /// it.
     fn renew(&self) -> Result<()> {
         let v = self.rotations();
         polish(self.cx, &v)?;

@@ -6,8 +6,9 @@ use crate::linear_algebra::matrices::{self, Into, adjoint, device_copy, fill_wit
 use crate::scalar::Scalar as Number;
 use crate::view::View;
 
-/// Makes the columns of `q`, `[batch, m, k]`, which are orthonormal but for what rounding left, as orthonormal as they can be written:
-/// Q + Q (I - Q^H Q) / 2 (Björck, Bowie, "An iterative algorithm for computing the best estimate of an orthogonal matrix", 1971).
+/// Makes the columns of `q`, `[batch, m, k]`, which are orthonormal but for what rounding left, as
+/// orthonormal as they can be written: Q + Q (I - Q^H Q) / 2 (Björck, Bowie, "An iterative
+/// algorithm for computing the best estimate of an orthogonal matrix", 1971).
 pub fn polish(cx: &Context, q: &View) -> Result<()> {
     let (batch, k) = (q.sizes[0], q.sizes[2]);
     let correction = matrices::identity(cx, q.dtype, &[batch, k, k])?;

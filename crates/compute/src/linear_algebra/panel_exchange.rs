@@ -1,7 +1,7 @@
 //! The kernel that exchanges rows as the pivots of a panel say, in all columns but the panel's own.
 //!
-//! An invocation finds where the row comes from that ends at one place, so that rows are read at once and written at once, however many exchanges
-//! there are one after another.
+//! An invocation finds where the row comes from that ends at one place, so that rows are read at
+//! once and written at once, however many exchanges there are one after another.
 
 use crate::linear_algebra::element::{OutputElements, SharedElements};
 use crate::linear_algebra::matrices::{self, MatrixStrides};
@@ -60,14 +60,16 @@ impl KernelSpec for PanelExchange {
         let (matrix, tile) = matrices::own_tile(b, p.batch, p.tiles);
         let local = b.local_id(0);
         let pivots = b.shared(ScalarType::U32, 1, MOST);
-        // Values are on their way in shared memory: what was read is there before anything is written.
+        // Values are on their way in shared memory: what was read is there before anything is
+        // written.
         let rows = SharedElements::shared(b, self.dtype, 2 * MOST * COLUMNS);
         b.if_(local.lt(p.steps), || {
             let at = matrix.cast(self.index) * p.pivots_apart.cast(self.index) + (p.first + local).cast(self.index);
             pivots.store(local, p.pivots.load(at).cast(ScalarType::U32) - 1);
         });
         b.barrier();
-        // The rows of the panel's steps, then the others that they were exchanged with, some of them perhaps twice.
+        // The rows of the panel's steps, then the others that they were exchanged with, some of
+        // them perhaps twice.
         let (step, last) = (local & (MOST - 1), p.first + p.steps);
         let counts = step.lt(p.steps);
         let to = b.var(p.first + local);

@@ -1,4 +1,5 @@
-//! Kernels of pivots: the permutation matrix that they amount to, and the determinant of an LU decomposition.
+//! Kernels of pivots: the permutation matrix that they amount to, and the determinant of an LU
+//! decomposition.
 
 use crate::linear_algebra::element::{Element, ElementVar, InputElements, OutputElements};
 use crate::linear_algebra::matrices::MatrixStrides;

@@ -1,5 +1,5 @@
-//! The decomposition `A = Q R` by Householder reflections, in panels of a few columns, which a workgroup
-//! holds in registers where it can, and what is made of the reflections.
+//! The decomposition `A = Q R` by Householder reflections, in panels of a few columns, which a
+//! workgroup holds in registers where it can, and what is made of the reflections.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -10,7 +10,8 @@ use crate::linear_algebra::qr_panel::{self, Panel, PanelArguments, WIDTH};
 use crate::primitives::loops::check_turns;
 use crate::view::View;
 
-/// R in the upper triangle of new matrices, the reflections' vectors below; and their factors, `[.., min(m, n)]`.
+/// R in the upper triangle of new matrices, the reflections' vectors below; and their factors,
+/// `[.., min(m, n)]`.
 pub fn decompose(cx: &Context, a: &View) -> Result<(View, View)> {
     let (m, n) = (a.size(-2), a.size(-1));
     let k = m.min(n);
@@ -36,8 +37,8 @@ struct Work<'a, 'c> {
 }
 
 impl Work<'_, '_> {
-    /// Decomposes some columns from `from` on, up to `most`, and applies their reflections to all columns to their right. Gives the first column that
-    /// is not done.
+    /// Decomposes some columns from `from` on, up to `most`, and applies their reflections to all
+    /// columns to their right. Gives the first column that is not done.
     fn block(&self, from: i64, most: i64) -> Result<i64> {
         let (cx, a) = (self.cx, self.a);
         let (m, n) = (a.sizes[1], a.sizes[2]);
@@ -50,7 +51,8 @@ impl Work<'_, '_> {
             return Ok(to);
         };
         let columns = i64::from(spec.shape.columns);
-        // Narrow panels make a wider block: each is applied to the block's columns alone, and all of them together to those to its right.
+        // Narrow panels make a wider block: each is applied to the block's columns alone, and all
+        // of them together to those to its right.
         let width = if columns < i64::from(WIDTH) { householder::BLOCK.into() } else { columns };
         let to = (from + width).min(most);
         let alone = to - from <= columns;
@@ -69,7 +71,8 @@ impl Work<'_, '_> {
         Ok(to)
     }
 
-    /// Decomposes a panel, and writes its vectors to columns of `v`, which begins at row and column `begin`, where they are to be applied. Gives T.
+    /// Decomposes a panel, and writes its vectors to columns of `v`, which begins at row and column
+    /// `begin`, where they are to be applied. Gives T.
     fn held_panel(
         &self,
         spec: &HeldPanel,
@@ -122,7 +125,8 @@ impl Work<'_, '_> {
     }
 }
 
-/// The first `columns` columns of Q as new matrices, of reflections `[.., m, at least k]` and `tau`, contiguous `[.., k]`.
+/// The first `columns` columns of Q as new matrices, of reflections `[.., m, at least k]` and
+/// `tau`, contiguous `[.., k]`.
 pub fn orthogonal(cx: &Context, v: &View, tau: &View, columns: i64) -> Result<View> {
     let q = matrices::identity(cx, v.dtype, &matrices::sizes_of(matrices::batch_of(v), &[v.size(-2), columns]))?;
     let k = tau.size(-1);

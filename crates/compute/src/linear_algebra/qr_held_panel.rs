@@ -1,8 +1,11 @@
-//! The kernel that turns a few columns into a triangle by Householder reflections, all of which its invocations hold in registers.
+//! The kernel that turns a few columns into a triangle by Householder reflections, all of which its
+//! invocations hold in registers.
 //!
-//! A workgroup takes a matrix, an invocation every so many of its rows; memory is read once and written once. A column's products with all others,
-//! in one sum over the workgroup, give what it makes of those to its right, and with those to its left the matrix T of the compact WY
-//! form. Columns are scaled where the sum of their squares may lack small numbers or be too large, by a power of two.
+//! A workgroup takes a matrix, an invocation every so many of its rows; memory is read once and
+//! written once. A column's products with all others, in one sum over the workgroup, give what it
+//! makes of those to its right, and with those to its left the matrix T of the compact WY form.
+//! Columns are scaled where the sum of their squares may lack small numbers or be too large, by a
+//! power of two.
 
 use crate::context::Context;
 use crate::linear_algebra::element::{Element, ElementVar, OutputElements, SharedElements};
@@ -25,14 +28,16 @@ pub struct HeldPanel {
     pub index: ScalarType,
     /// What a workgroup holds.
     pub shape: Shape,
-    /// Invocations that leave their sums in shared memory at once, a power of two; the others add to them in turns.
+    /// Invocations that leave their sums in shared memory at once, a power of two; the others add
+    /// to them in turns.
     pub together: u32,
     /// The reflections are written a second time, fit to be applied.
     pub applied: bool,
 }
 
 impl HeldPanel {
-    /// For panels of so many rows on the call's adapter, to be applied; none where so many are not held.
+    /// For panels of so many rows on the call's adapter, to be applied; none where so many are not
+    /// held.
     pub fn here(cx: &Context, dtype: DType, index: ScalarType, rows: i64) -> Option<HeldPanel> {
         let shape = Shape::here(cx, dtype, rows)?;
         let room = cx.device.info().capabilities.max_shared_memory;
@@ -45,7 +50,8 @@ impl HeldPanel {
     }
 }
 
-/// How many invocations' sums go into shared memory of so many bytes, of which up to 16 KiB are for other things.
+/// How many invocations' sums go into shared memory of so many bytes, of which up to 16 KiB are for
+/// other things.
 fn together(dtype: DType, shape: &Shape, room: u32) -> u32 {
     let bytes = match room >> 10 {
         48.. => 32 << 10,
@@ -59,9 +65,11 @@ parameters! {
     pub HeldPanel as s => HeldPanelArguments, HeldPanelParameters {
         /// The panel, from the diagonal down.
         a: OutputElements = s.dtype,
-        /// The factors of the reflections `I - tau v v^H`; their adjoints make the triangle, whose diagonal is real.
+        /// The factors of the reflections `I - tau v v^H`; their adjoints make the triangle, whose
+        /// diagonal is real.
         tau: OutputElements = s.dtype,
-        /// The vectors with ones on the diagonal and zeros above; and T. Neither is touched unless they are to be applied.
+        /// The vectors with ones on the diagonal and zeros above; and T. Neither is touched unless
+        /// they are to be applied.
         v: OutputElements = s.dtype,
         t: OutputElements = s.dtype,
         strides: MatrixStrides = s.index,
@@ -121,7 +129,8 @@ impl KernelSpec for HeldPanel {
         let shared = |len| SharedElements::shared(b, dtype, len);
         let search = Search::new(b, compute, threads);
         let (sums, partial, totals) = (shared(together * columns), shared(parts * columns), shared(columns));
-        // The row on the diagonal, what each column's product is, a column of V^H V, and T by columns.
+        // The row on the diagonal, what each column's product is, a column of V^H V, and T by
+        // columns.
         let (top, along, inner, t) = (shared(columns), shared(columns), shared(columns), shared(columns * columns));
         // What the vector is divided by, the element on the diagonal, the reflection's factor.
         let told = shared(3);
@@ -140,7 +149,8 @@ impl KernelSpec for HeldPanel {
         } else {
             (2f64.powi(-80), 2f64.powi(60))
         };
-        // Whether a row is below the diagonal: those that an invocation has beside its first always are.
+        // Whether a row is below the diagonal: those that an invocation has beside its first always
+        // are.
         let below = |i: usize, row: &Row<'b>, j: Value<'b>| (i == 0).then(|| row.place.get().gt(j));
         b.for_(0, p.columns, 1, |j| {
             b.if_(local.eq(j), || {
@@ -154,7 +164,8 @@ impl KernelSpec for HeldPanel {
                 || tries.get().lt(2),
                 || {
                     let factor = scale[1].get();
-                    // The products of the column below the diagonal with itself and with all others.
+                    // The products of the column below the diagonal with itself and with all
+                    // others.
                     for turn in 0..threads / together {
                         let place = local & (together - 1);
                         b.if_((local >> together.ilog2()).eq(turn), || {
@@ -250,7 +261,8 @@ impl KernelSpec for HeldPanel {
                 b.if_else(
                     row.exists & from_diagonal & !flat,
                     || {
-                        // No product with a reciprocal, whose rounding would be that of all of the vector.
+                        // No product with a reciprocal, whose rounding would be that of all of the
+                        // vector.
                         let vector = first.times(inverse) / told.load(divisor_at);
                         let (factor, kept) = match below(i, row, j) {
                             Some(below) => (

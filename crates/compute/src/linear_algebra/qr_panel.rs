@@ -1,7 +1,8 @@
 //! The kernel that turns a few columns into a triangle by Householder reflections.
 //!
-//! A workgroup takes a matrix, an invocation every so many of its rows, which no other invocation reads or writes: only sums, and the row on
-//! the diagonal, go through shared memory. Columns are scaled by their largest element, so that no square overflows.
+//! A workgroup takes a matrix, an invocation every so many of its rows, which no other invocation
+//! reads or writes: only sums, and the row on the diagonal, go through shared memory. Columns are
+//! scaled by their largest element, so that no square overflows.
 
 use crate::linear_algebra::element::{Element, ElementVar, OutputElements, SharedElements};
 use crate::linear_algebra::matrices::{self, MatrixStrides};
@@ -32,7 +33,8 @@ parameters! {
     pub Panel as s => PanelArguments, PanelParameters {
         /// The panel, from the diagonal down.
         a: OutputElements = s.dtype,
-        /// The factors of the reflections `I - tau v v^H`; their adjoints make the triangle, whose diagonal is real.
+        /// The factors of the reflections `I - tau v v^H`; their adjoints make the triangle, whose
+        /// diagonal is real.
         tau: OutputElements = s.dtype,
         strides: MatrixStrides = s.index,
         batch: U32,
@@ -76,7 +78,8 @@ impl KernelSpec for Panel {
             let scale = joined.largest(largest);
             let empty = scale.is_zero();
             let divisor = empty.select(scale.like(1.0), scale);
-            // The products of the column below the diagonal with all that follow, and at 0 with itself.
+            // The products of the column below the diagonal with all that follow, and at 0 with
+            // itself.
             sums.iter().for_each(|sum| sum.set(nothing));
             b.for_(local, p.rows, THREADS, |row| {
                 b.if_(row.gt(j), || {

@@ -1,4 +1,5 @@
-//! The kernel that applies the rotations of [`block_pair`](super::block_pair): an invocation takes a row of a pair of blocks.
+//! The kernel that applies the rotations of [`block_pair`](super::block_pair): an invocation takes
+//! a row of a pair of blocks.
 
 use crate::linear_algebra::block_pair::{Blocks, columns};
 use crate::linear_algebra::element::{

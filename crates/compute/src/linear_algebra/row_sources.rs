@@ -1,4 +1,5 @@
-//! The kernels that make many exchanges of rows at once: one finds where each row comes from, the other one brings it.
+//! The kernels that make many exchanges of rows at once: one finds where each row comes from, the
+//! other one brings it.
 
 use crate::linear_algebra::element::{InputElements, OutputElements};
 use crate::linear_algebra::matrices::{self, MatrixStrides};

@@ -1,12 +1,15 @@
-//! Eigenvalues and eigenvectors of diagonal matrices modified by a matrix of rank one, `D + rho z z^T`.
+//! Eigenvalues and eigenvectors of diagonal matrices modified by a matrix of rank one,
+//! `D + rho z z^T`.
 //!
-//! The eigenvalues are the roots of the secular equation `1 + rho sum z_i^2 / (d_i - x) = 0`, one between each two poles and one behind the last.
-//! A root is found as its distance to the nearest pole, so that its distances to all poles have all their digits. Of them z is computed anew, which
-//! the roots are exact for: so eigenvectors are orthogonal however close roots are (Gu, Eisenstat, "A divide-and-conquer algorithm for the symmetric
-//! tridiagonal eigenproblem", 1995).
+//! The eigenvalues are the roots of the secular equation `1 + rho sum z_i^2 / (d_i - x) = 0`, one
+//! between each two poles and one behind the last. A root is found as its distance to the nearest
+//! pole, so that its distances to all poles have all their digits. Of them z is computed anew,
+//! which the roots are exact for: so eigenvectors are orthogonal however close roots are (Gu,
+//! Eisenstat, "A divide-and-conquer algorithm for the symmetric tridiagonal eigenproblem", 1995).
 //!
-//! Between bounds whose signs differ, invocations try as many distances at once, evenly spaced as bit patterns, as floats of one sign are ordered
-//! like these: a number of rounds that is always the same reaches neighbouring floats.
+//! Between bounds whose signs differ, invocations try as many distances at once, evenly spaced as
+//! bit patterns, as floats of one sign are ordered like these: a number of rounds that is always
+//! the same reaches neighbouring floats.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -30,8 +33,8 @@ const fn rounds(compute: ScalarType) -> u32 {
     if matches!(compute, ScalarType::F64) { 13 } else { 7 }
 }
 
-/// Eigenvalues of merged parts, ascending, `[merges, size]`, and the eigenvectors in columns of `[merges, size, size]`, contiguous, in terms of those
-/// of the parts.
+/// Eigenvalues of merged parts, ascending, `[merges, size]`, and the eigenvectors in columns of
+/// `[merges, size, size]`, contiguous, in terms of those of the parts.
 pub fn solve(cx: &Context, halves: &Halves, deflated: &Deflated) -> Result<(View, View)> {
     let [merges, size] = halves.sizes();
     let real = halves.values.dtype;

@@ -1,9 +1,12 @@
 //! The singular value decomposition `A = U S V^H`.
 //!
-//! Of a matrix that is not wide (a wide one is transposed), its longest columns first, `A = Q R` is computed, so that what follows works on square
-//! matrices only. [Jacobi's one-sided method](super::one_sided_jacobi) makes the columns of `L = R^H` orthogonal, which takes fewer sweeps than those
-//! of R would (Drmač, Veselić, "New fast and accurate Jacobi SVD algorithm", 2008). With `L V = W`, whose columns are as long as the singular values,
-//! another QR decomposition turns W into an orthogonal matrix, also where its columns are zeros. A is scaled by a power of two for all of it.
+//! Of a matrix that is not wide (a wide one is transposed), its longest columns first, `A = Q R` is
+//! computed, so that what follows works on square matrices only. [Jacobi's one-sided
+//! method](super::one_sided_jacobi) makes the columns of `L = R^H` orthogonal, which takes fewer
+//! sweeps than those of R would (Drmač, Veselić, "New fast and accurate Jacobi SVD algorithm",
+//! 2008). With `L V = W`, whose columns are as long as the singular values, another QR
+//! decomposition turns W into an orthogonal matrix, also where its columns are zeros. A is scaled
+//! by a power of two for all of it.
 
 use crate::context::Context;
 use crate::creation::triangle::{Half, copy_half};
@@ -56,8 +59,9 @@ fn conjugate(cx: &Context, t: &View) -> Result<()> {
     if t.dtype.is_complex() { device_copy(cx, &conjugated(t), t) } else { Ok(()) }
 }
 
-/// Decomposes `a`, which is not wide. Writes the singular values to `values`, `[batch, n]` contiguous, and the vectors to columns of `[batch, m, ..]`
-/// and `[batch, n, n]`; the first of these are ones on the diagonal and zeros before.
+/// Decomposes `a`, which is not wide. Writes the singular values to `values`, `[batch, n]`
+/// contiguous, and the vectors to columns of `[batch, m, ..]` and `[batch, n, n]`; the first of
+/// these are ones on the diagonal and zeros before.
 fn decompose(cx: &Context, a: &View, values: &View, vectors: Option<(View, View)>) -> Result<()> {
     let (batch, n) = (values.sizes[0], values.sizes[1]);
     let copied = matrices::copied(cx, a, &a.sizes)?;
@@ -102,11 +106,13 @@ fn decompose(cx: &Context, a: &View, values: &View, vectors: Option<(View, View)
     sorted_columns::restore(cx, &transposed(&u), &transposed(&right), &order)
 }
 
-/// Columns from which on the eigenvectors of `L^H L` are found sooner than Jacobi's sweeps get as far.
+/// Columns from which on the eigenvectors of `L^H L` are found sooner than Jacobi's sweeps get as
+/// far.
 const ROTATED_FIRST: i64 = 64;
 
-/// The right singular vectors of `l`, `[batch, n, n]`, but for what squaring it loses: those of small singular values are all but orthogonal complements
-/// of the others. Longer columns of the product with them come first. Waits for whether all numbers are finite.
+/// The right singular vectors of `l`, `[batch, n, n]`, but for what squaring it loses: those of
+/// small singular values are all but orthogonal complements of the others. Longer columns of the
+/// product with them come first. Waits for whether all numbers are finite.
 fn nearly_right(cx: &Context, l: &View, flags: &View) -> Result<View> {
     let (batch, n) = (l.sizes[0], l.sizes[1]);
     one_sided_jacobi::check_finite(cx, flags)?;
@@ -121,7 +127,8 @@ fn nearly_right(cx: &Context, l: &View, flags: &View) -> Result<View> {
     Ok(square)
 }
 
-/// Writes the signs of a diagonal, whose numbers are real, to another. An invocation takes an element.
+/// Writes the signs of a diagonal, whose numbers are real, to another. An invocation takes an
+/// element.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Signs {
     dtype: DType,

@@ -55,8 +55,9 @@ fn permute(cx: &Context, pivots: &View, p: &View, rows: i64) -> Result<()> {
     cx.run_threads(&PermutationMatrix { dtype: p.dtype, index }, &arguments, p.numel() as u64)
 }
 
-/// Decomposes, and computes of the diagonals: the determinant or its sign, its logarithm, LU and pivots. These are of the transposed
-/// matrices where `a` is real and contiguous, as PyTorch's formulas for gradients expect them.
+/// Decomposes, and computes of the diagonals: the determinant or its sign, its logarithm, LU and
+/// pivots. These are of the transposed matrices where `a` is real and contiguous, as PyTorch's
+/// formulas for gradients expect them.
 pub fn determinant(cx: &Context, a: &View, of: Of) -> Result<[View; 4]> {
     let turned = if a.is_contiguous() && !a.dtype.is_complex() { matrices::transposed(a) } else { a.clone() };
     let Decomposed { lu, pivots, .. } = lu::decompose(cx, &turned, true)?;

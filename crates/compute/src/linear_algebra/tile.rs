@@ -1,4 +1,5 @@
-//! A small square of a matrix in shared memory, on its way between memory and invocations that take a row or a column each.
+//! A small square of a matrix in shared memory, on its way between memory and invocations that take
+//! a row or a column each.
 
 use crate::linear_algebra::element::{Element, SharedElements};
 use crate::linear_algebra::matrices::StrideParams;
@@ -7,8 +8,9 @@ use dml_kernel::{Builder, DType, Value};
 /// Elements that an invocation has on their way at once.
 const TOGETHER: u32 = 8;
 
-/// `side` x `side` elements for each of a workgroup's matrices, which as many invocations move. Rows are rotated against one another (by an
-/// exclusive or), so that neither those of a row nor those of a column share a bank.
+/// `side` x `side` elements for each of a workgroup's matrices, which as many invocations move.
+/// Rows are rotated against one another (by an exclusive or), so that neither those of a row nor
+/// those of a column share a bank.
 #[derive(Copy, Clone)]
 pub struct Tile<'b> {
     b: &'b Builder,
@@ -45,7 +47,8 @@ impl<'b> Place<'b> {
 }
 
 impl<'b> Tile<'b> {
-    /// Tiles of `side` rows, a power of two, for `matrices` matrices, each with `side` invocations that stand together.
+    /// Tiles of `side` rows, a power of two, for `matrices` matrices, each with `side` invocations
+    /// that stand together.
     pub fn new(b: &'b Builder, dtype: DType, side: u32, matrices: u32) -> Tile<'b> {
         let local = b.local_id(0);
         let own = local & (side - 1);
@@ -72,8 +75,9 @@ impl<'b> Tile<'b> {
         self.elements.store(self.place(row, column), element);
     }
 
-    /// Calls `take` with rows and columns: all of the tile's elements once, in steps of a few. Neighbouring invocations take neighbours in
-    /// memory; those of one order of strides are always taken by the same invocation.
+    /// Calls `take` with rows and columns: all of the tile's elements once, in steps of a few.
+    /// Neighbouring invocations take neighbours in memory; those of one order of strides are always
+    /// taken by the same invocation.
     pub fn each(&self, strides: &StrideParams<'b>, take: impl Fn(&[[Value<'b>; 2]])) {
         let (b, down) = (self.b, strides.rows_are_closer());
         b.for_(0, b.u32(self.side), TOGETHER, |first| {
@@ -87,7 +91,8 @@ impl<'b> Tile<'b> {
         });
     }
 
-    /// Reads elements from memory, and gives each to `keep` with its row and column; what is beyond the place in use is 0.
+    /// Reads elements from memory, and gives each to `keep` with its row and column; what is beyond
+    /// the place in use is 0.
     pub fn read(
         &self,
         from: &Place<'b>,

@@ -1,5 +1,5 @@
-//! Systems with triangular matrices: halves of halves, whose coupling is a product, and two kernels for the blocks on the diagonal: of
-//! few right sides the one here, of more `triangular_columns`.
+//! Systems with triangular matrices: halves of halves, whose coupling is a product, and two kernels
+//! for the blocks on the diagonal: of few right sides the one here, of more `triangular_columns`.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -35,7 +35,8 @@ impl Triangle {
 /// Most right sides of which an invocation holds one element each; with more it holds a column.
 const FEW_COLUMNS: i64 = 8;
 
-/// Solves `t @ x = x` in place: `t` is `[batch, n, n]`, whose conjugate bit counts, `x` is `[batch, n, k]`.
+/// Solves `t @ x = x` in place: `t` is `[batch, n, n]`, whose conjugate bit counts, `x` is
+/// `[batch, n, k]`.
 pub fn solve(cx: &Context, t: &View, x: &View, triangle: Triangle) -> Result<()> {
     let (n, k) = (x.sizes[1], x.sizes[2]);
     if x.numel() == 0 {
@@ -83,7 +84,8 @@ fn solve_block(cx: &Context, t: &View, x: &View, triangle: Triangle) -> Result<(
     cx.run(&spec, &arguments, matrices::workgroups(batch, 1))
 }
 
-/// A block on the diagonal, and all of a few columns: an invocation holds one element, and a row's are told to all when they are known.
+/// A block on the diagonal, and all of a few columns: an invocation holds one element, and a row's
+/// are told to all when they are known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Block {
     dtype: DType,

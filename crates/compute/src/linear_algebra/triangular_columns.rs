@@ -1,7 +1,9 @@
-//! The kernel that solves triangular systems of few rows for many right sides: an invocation holds a column of them in registers.
+//! The kernel that solves triangular systems of few rows for many right sides: an invocation holds
+//! a column of them in registers.
 //!
-//! Rows that are known leave the registers, which move up by one, so that their numbers are constants in a loop of which every turn is the same
-//! code. No invocation waits for another but where a block of the triangle comes to shared memory. Rows are counted from the one that is
+//! Rows that are known leave the registers, which move up by one, so that their numbers are
+//! constants in a loop of which every turn is the same code. No invocation waits for another but
+//! where a block of the triangle comes to shared memory. Rows are counted from the one that is
 //! known first: in an upper triangle from the last one up.
 
 use crate::linear_algebra::element::{Element, ElementVar, InputElements, OutputElements, SharedElements};
@@ -13,7 +15,8 @@ use dml_engine::interface::U32;
 use dml_engine::parameters;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// Rows of systems that one launch solves: as many as are not faster in two with a product between them.
+/// Rows of systems that one launch solves: as many as are not faster in two with a product between
+/// them.
 pub fn most_rows(dtype: DType) -> i64 {
     i64::from(2 * matrices::block_rows(dtype))
 }
@@ -63,7 +66,8 @@ impl Columns {
         Held { from: if self.triangle.upper { n - before - count } else { before }, count }
     }
 
-    /// Which of them is known at which place, and the other way round. What is beyond them stays where it is.
+    /// Which of them is known at which place, and the other way round. What is beyond them stays
+    /// where it is.
     fn order<'b>(&self, held: Held<'b>, row: Value<'b>) -> Value<'b> {
         if self.triangle.upper { row.lt(held.count).select(held.count - 1 - row, row) } else { row }
     }
@@ -135,8 +139,9 @@ impl KernelSpec for Columns {
                     }
                 });
             });
-            // The block on the diagonal: of each column what is below the diagonal from the first place on, the diagonal at the last one. Of the last
-            // column nothing is below, and its first place tells whether quotients are products with reciprocals.
+            // The block on the diagonal: of each column what is below the diagonal from the first
+            // place on, the diagonal at the last one. Of the last column nothing is below, and its
+            // first place tells whether quotients are products with reciprocals.
             let (diagonal, flag) = (own * side + (side - 1), b.u32((side - 1) * side));
             b.barrier();
             b.if_(own.eq(0), || t.store(flag, nothing));
@@ -182,7 +187,8 @@ impl KernelSpec for Columns {
                 });
             }
             b.barrier();
-            // Each invocation writes the elements that it reads later: no other one's writes are visible to it.
+            // Each invocation writes the elements that it reads later: no other one's writes are
+            // visible to it.
             x.write(
                 &x_place(rows),
                 b.bool(true),

@@ -1,8 +1,11 @@
-//! The reduction of symmetric and Hermitian matrices to real tridiagonal form, `A = Q T Q^H`, by Householder reflections.
+//! The reduction of symmetric and Hermitian matrices to real tridiagonal form, `A = Q T Q^H`, by
+//! Householder reflections.
 //!
-//! A column is a launch, as in LAPACK's `sytd2` and `hetd2` (Martin, Reinsch, Wilkinson, "Householder's tridiagonalization of a symmetric matrix",
-//! 1968): every workgroup finishes for itself what the reflection before this one does to the matrix, makes this column's reflection, and then
-//! changes columns of its own, whose products with the new vector it finds on the way. So launches wait for each other once a column.
+//! A column is a launch, as in LAPACK's `sytd2` and `hetd2` (Martin, Reinsch, Wilkinson,
+//! "Householder's tridiagonalization of a symmetric matrix", 1968): every workgroup finishes for
+//! itself what the reflection before this one does to the matrix, makes this column's reflection,
+//! and then changes columns of its own, whose products with the new vector it finds on the way. So
+//! launches wait for each other once a column.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -28,19 +31,22 @@ const COLUMNS: u32 = 4;
 pub struct Tridiagonal {
     /// The diagonals, real `[batch, n]`.
     pub diagonal: View,
-    /// What stands beside them, real `[batch, n]`: element `i` couples `i` and `i + 1`. The last one is 0.
+    /// What stands beside them, real `[batch, n]`: element `i` couples `i` and `i + 1`. The last
+    /// one is 0.
     pub beside: View,
     /// Bounds on the absolute values of the eigenvalues, real `[batch]`.
     pub bounds: View,
-    /// The vectors of the reflections `I - tau v v^H` below ones on the diagonal, `[batch, n, n]`; the first one does nothing.
+    /// The vectors of the reflections `I - tau v v^H` below ones on the diagonal, `[batch, n, n]`;
+    /// the first one does nothing.
     v: View,
     /// Their factors, `[batch, n]`.
     tau: View,
 }
 
 impl Tridiagonal {
-    /// Of `a`, `[batch, n, n]` of at least one element, both of whose triangles count and get lost. The length of a matrix (the root of the sum of
-    /// squares) is at least about one and not much more, or it is zeros.
+    /// Of `a`, `[batch, n, n]` of at least one element, both of whose triangles count and get lost.
+    /// The length of a matrix (the root of the sum of squares) is at least about one and not much
+    /// more, or it is zeros.
     pub fn of(cx: &Context, a: &View) -> Result<Tridiagonal> {
         let (batch, n) = (a.sizes[0], a.sizes[1]);
         check_turns(cx, 4 * n / i64::from(THREADS) + 400)?;
@@ -104,7 +110,8 @@ parameters! {
         /// Column `step` is the vector of the reflection before; the next one is written.
         v: OutputElements = s.dtype,
         tau: OutputElements = s.dtype,
-        /// What the matrix before that reflection makes of its vector; and the matrix before this one of this one's.
+        /// What the matrix before that reflection makes of its vector; and the matrix before this
+        /// one of this one's.
         y: InputElements = s.dtype,
         next_y: OutputElements = s.dtype,
         diagonal: Output = s.dtype.real(),
@@ -142,7 +149,8 @@ impl KernelSpec for Column {
             joined.result(0)
         };
 
-        // What the reflection before makes of the matrix: A - v w^H - w v^H with w = tau (y - tau^* (y^H v) / 2 v), where y^H v is real.
+        // What the reflection before makes of the matrix: A - v w^H - w v^H with w = tau (y - tau^*
+        // (y^H v) / 2 v), where y^H v is real.
         let before = |row: Value<'b>| p.v.load(p.v_strides.at(matrix, row, step));
         let tau = p.tau.load(of_vector(step));
         let along = real_sum(step, &|row| match (p.y.load(of_vector(row)), before(row)) {
@@ -168,7 +176,8 @@ impl KernelSpec for Column {
         let square = real_sum(step + 2, &|row| own(row, pair(row)).square());
         let next = (step + 1).min(last);
         let alpha = own(next, pair(next));
-        // Below it numbers lack digits when they are squared. They are nothing beside a matrix of length one.
+        // Below it numbers lack digits when they are squared. They are nothing beside a matrix of
+        // length one.
         let least = if compute == ScalarType::F64 { 2f64.powi(-800) } else { 2f64.powi(-80) };
         let total = alpha.square() + square;
         let flat = square.is_zero();
@@ -258,7 +267,8 @@ impl KernelSpec for Bounds {
     }
 }
 
-/// Makes matrices Hermitian, `[batch, n, n]`, of which the lower triangle and the diagonal's real parts count.
+/// Makes matrices Hermitian, `[batch, n, n]`, of which the lower triangle and the diagonal's real
+/// parts count.
 pub fn mirror(cx: &Context, a: &View) -> Result<()> {
     let spec = Mirror { dtype: a.dtype, index: matrices::index_of(&[a]) };
     let arguments = MirrorArguments { a, strides: a, numel: a.numel(), n: a.sizes[1] as u32 };

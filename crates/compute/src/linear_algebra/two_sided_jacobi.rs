@@ -1,7 +1,10 @@
-//! Jacobi's method for the eigenvalues and eigenvectors of small symmetric and Hermitian matrices, with rotations of disjoint pairs at once.
+//! Jacobi's method for the eigenvalues and eigenvectors of small symmetric and Hermitian matrices,
+//! with rotations of disjoint pairs at once.
 //!
-//! A workgroup holds a matrix and the product of the rotations in shared memory. A round rotates every row and column with one other, and a sweep of
-//! rounds meets every pair. What is off the diagonal only ever becomes sums of what is off the diagonal: so it vanishes, in the end quadratically.
+//! A workgroup holds a matrix and the product of the rotations in shared memory. A round rotates
+//! every row and column with one other, and a sweep of rounds meets every pair. What is off the
+//! diagonal only ever becomes sums of what is off the diagonal: so it vanishes, in the end
+//! quadratically.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -25,8 +28,9 @@ pub const fn rows(dtype: DType) -> u32 {
     if dtype.is_complex() { 16 } else { 32 }
 }
 
-/// Eigenvalues in ascending order, real `[batch, n]` contiguous, and eigenvectors in columns of `vectors`, `[batch, n, n]`, of the lower triangles of
-/// `a`, `[batch, n, n]` with at most [`rows`].
+/// Eigenvalues in ascending order, real `[batch, n]` contiguous, and eigenvectors in columns of
+/// `vectors`, `[batch, n, n]`, of the lower triangles of `a`, `[batch, n, n]` with at most
+/// [`rows`].
 pub fn decompose(cx: &Context, a: &View, values: &View, vectors: &View) -> Result<()> {
     let (batch, n) = (a.sizes[0], a.sizes[1]);
     let spec = TwoSidedJacobi { dtype: a.dtype, index: matrices::index_of(&[a, vectors]) };
@@ -103,7 +107,8 @@ impl KernelSpec for TwoSidedJacobi {
             a.store(at(row, column), Element::select(exists, value, real(zero)));
             basis.store(at(row, column), real(row.eq(column).cast(compute)));
         });
-        // What is no larger is left off the diagonal: rotations that only move what rounding left would round themselves.
+        // What is no larger is left off the diagonal: rotations that only move what rounding left
+        // would round themselves.
         let negligible = b.var(zero);
         let is_left = || {
             b.barrier();

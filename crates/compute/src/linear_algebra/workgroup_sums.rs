@@ -26,8 +26,8 @@ impl<'b> Largest<'b> {
         Largest { b, values: b.shared(scalar, 1, threads), places: b.shared(ScalarType::U32, 1, threads), threads }
     }
 
-    /// The largest of the values that each invocation has, and its place (u32); of equal ones that of the least place. Known to all until the next
-    /// call.
+    /// The largest of the values that each invocation has, and its place (u32); of equal ones that
+    /// of the least place. Known to all until the next call.
     pub fn find(&self, value: Value<'b>, place: Value<'b>) -> (Value<'b>, Value<'b>) {
         let (b, local) = (self.b, self.b.local_id(0));
         b.barrier();
@@ -71,8 +71,8 @@ impl<'b> Joined<'b> {
         self.results.load(i)
     }
 
-    /// Each value joined with its likes over the workgroup, in an order that is always the same. Their results are known to all until the
-    /// next call.
+    /// Each value joined with its likes over the workgroup, in an order that is always the same.
+    /// Their results are known to all until the next call.
     pub fn join(&self, values: &[Var<'b>], join: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) {
         let (b, local) = (self.b, self.b.local_id(0));
         let (half, parts, count, width) = (THREADS / 2, 4, values.len() as u32, self.width);

@@ -1,5 +1,6 @@
-//! What `torch.amp.GradScaler` does on the device: gradients are freed of the loss scale and searched for overflows,
-//! and the scale is adapted (Micikevicius et al., "Mixed precision training", 2018).
+//! What `torch.amp.GradScaler` does on the device: gradients are freed of the loss scale and
+//! searched for overflows, and the scale is adapted (Micikevicius et al., "Mixed precision
+//! training", 2018).
 
 use crate::context::Context;
 use crate::error::Result;

@@ -1,6 +1,7 @@
 //! Norms of all tensors of a list, as gradients are clipped by: two launches for the whole list.
 //!
-//! Every workgroup folds its part of a tensor; then one workgroup a tensor joins what its parts gave.
+//! Every workgroup folds its part of a tensor; then one workgroup a tensor joins what its parts
+//! gave.
 
 use crate::context::Context;
 use crate::dtype::accumulator;
@@ -14,7 +15,8 @@ use dml_kernel::dense::{GROUP, folded, write_chunk};
 use dml_kernel::{Builder, DType, Value, convert};
 use smallvec::SmallVec;
 
-/// Words of a tensor in the table: its elements, its address in elements, and its place in the list.
+/// Words of a tensor in the table: its elements, its address in elements, and its place in the
+/// list.
 const WORDS: usize = 3;
 
 /// Of dense tensors of one dtype, each with the place of its norm.

@@ -1,4 +1,5 @@
-//! Losses that compare an input with a target element by element: mse, smooth l1, huber, binary cross-entropy.
+//! Losses that compare an input with a target element by element: mse, smooth l1, huber, binary
+//! cross-entropy.
 
 use crate::fault::Refusal;
 use crate::functions;

@@ -1,6 +1,7 @@
 //! How a product is run: on matrix units or without, and in which tile, remembered by its sizes.
 //!
-//! The choice depends on the adapter and the shape alone, so a product gives the same bits every time.
+//! The choice depends on the adapter and the shape alone, so a product gives the same bits every
+//! time.
 
 use crate::matmul::matrix_select::{self, MatrixChoice, SplitChoice};
 use crate::matmul::matrix_tile::{MatrixTile, Units};
@@ -59,17 +60,19 @@ const WORTH_TWO_LAUNCHES: f64 = 0.95;
 type Timed = (f64, Way);
 
 thread_local! {
-    /// Choices of the thread's last products, each at a place that its sizes tell: the estimates take microseconds.
+    /// Choices of the thread's last products, each at a place that its sizes tell: the estimates
+    /// take microseconds.
     static CHOSEN: [Cell<Option<(Question, Timed)>>; 64] = const { [const { Cell::new(None) }; 64] };
 }
 
-/// The way of the least estimated time; where operands are rounded as they are read, of those that give the bits of the way of halves.
+/// The way of the least estimated time; where operands are rounded as they are read, of those that
+/// give the bits of the way of halves.
 pub fn choose(question: Question) -> Way {
     timed(question).1
 }
 
-/// Which of the question's operands are to be rounded as they are read. The others are written in 16 bits before, each in a pass of its
-/// own.
+/// Which of the question's operands are to be rounded as they are read. The others are written in
+/// 16 bits before, each in a pass of its own.
 pub fn rounded_on_load(question: Question) -> [Option<DType>; 2] {
     let Question { limits, size: [batch, m, n, k], rounding, .. } = question;
     let all = rounding.operands;

@@ -1,7 +1,9 @@
-//! Products of which only the device knows whether they are wanted: one that another way computes too, but not for all operands.
+//! Products of which only the device knows whether they are wanted: one that another way computes
+//! too, but not for all operands.
 //!
-//! Whatever finds such an operand sets a word, as [`guard`](super::guard) has them. The product is enqueued in any case, the host waits for
-//! nothing, and its workgroups return where neither word is set.
+//! Whatever finds such an operand sets a word, as [`guard`](super::guard) has them. The product is
+//! enqueued in any case, the host waits for nothing, and its workgroups return where neither word
+//! is set.
 
 pub use crate::matmul::guard::LOST;
 
@@ -14,7 +16,8 @@ use crate::matmul::select::{self, Choice, Limits};
 use dml_engine::AddressRange;
 
 impl Problem {
-    /// Enqueues it in plain tiles, which are computed where at least one of two words, of 32 bits each, is [`LOST`].
+    /// Enqueues it in plain tiles, which are computed where at least one of two words, of 32 bits
+    /// each, is [`LOST`].
     ///
     /// # Errors
     /// Where k is longer than a software adapter can walk in one launch ([`is_conditional`]).

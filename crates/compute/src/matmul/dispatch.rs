@@ -1,4 +1,5 @@
-//! How a product finds its way: turned as it suits, then by rows, in plain tiles or on matrix units.
+//! How a product finds its way: turned as it suits, then by rows, in plain tiles or on matrix
+//! units.
 
 use crate::context::{Context, MatmulPrecision};
 use crate::error::Result;
@@ -13,7 +14,8 @@ use crate::matmul::self_test::usable;
 use crate::matmul::split::Form;
 use dml_kernel::DType;
 
-/// The matrix units that float32 may be multiplied on with this precision, and what it then becomes.
+/// The matrix units that float32 may be multiplied on with this precision, and what it then
+/// becomes.
 pub fn units_of_terms(cx: &Context, precision: MatmulPrecision) -> Result<Option<(Units, Form)>> {
     let forms: &[Form] = match precision {
         MatmulPrecision::Highest => &[],
@@ -85,7 +87,8 @@ impl Problem {
         Ok(units_of_terms(cx, precision)?.unzip())
     }
 
-    /// Exchanges the roles of m and n where that leaves few rows, or else where the result is contiguous along m.
+    /// Exchanges the roles of m and n where that leaves few rows, or else where the result is
+    /// contiguous along m.
     pub fn orient(&mut self) {
         let s = self.finish.out.strides;
         let [batch, m, n, k] = self.size;

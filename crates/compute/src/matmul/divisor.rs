@@ -1,12 +1,12 @@
-//! Division by a number that is the same for a whole launch, as a multiplication (Granlund and Montgomery, "Division
-//! by invariant integers using multiplication", PLDI 1994).
+//! Division by a number that is the same for a whole launch, as a multiplication (Granlund and
+//! Montgomery, "Division by invariant integers using multiplication", PLDI 1994).
 
 use dml_engine::interface::U32;
 use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::{Builder, ScalarType, Value};
 
-/// `floor(2^(31 + shift) / d)` rounded up, and `shift = ceil(log2 d)`: then `x / d` is the high word of
-/// `2 x * multiplier`, shifted, for every `x` below 2^31.
+/// `floor(2^(31 + shift) / d)` rounded up, and `shift = ceil(log2 d)`: then `x / d` is the high
+/// word of `2 x * multiplier`, shifted, for every `x` below 2^31.
 fn magic(d: u32) -> (u32, u32) {
     let shift = d.next_power_of_two().ilog2();
     ((1u64 << (31 + shift)).div_ceil(u64::from(d)) as u32, shift)

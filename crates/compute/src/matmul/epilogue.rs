@@ -1,4 +1,5 @@
-//! What happens to a finished sum: `out = activation(alpha * sum + beta * bias)`, rounded once to the result's dtype.
+//! What happens to a finished sum: `out = activation(alpha * sum + beta * bias)`, rounded once to
+//! the result's dtype.
 
 use crate::matmul::divisor::{Divisor, DivisorParams};
 use crate::matmul::operand::{Memory, UNIT, WIDE};
@@ -16,7 +17,8 @@ pub struct Epilogue {
     pub dtype: DType,
     /// Rows of the result are contiguous along n, and stored in vectors.
     pub wide: bool,
-    /// They are of 16 bits, and stored in [units](super::operand::UNIT), with a bias that is loaded so.
+    /// They are of 16 bits, and stored in [units](super::operand::UNIT), with a bias that is loaded
+    /// so.
     pub in_units: bool,
     /// n is two digits, which step through the result differently.
     pub split_n: bool,
@@ -37,7 +39,8 @@ pub struct Output {
     pub memory: Memory,
     /// Elements from one matrix of the batch, row, column to the next.
     pub strides: [i64; 3],
-    /// Where n is two digits: values of the fast one, and elements from one value of the slow one to the next.
+    /// Where n is two digits: values of the fast one, and elements from one value of the slow one
+    /// to the next.
     pub split: Option<(i64, i64)>,
 }
 
@@ -215,8 +218,8 @@ impl<'b> Writer<'b> {
         self.origin = [m, n];
     }
 
-    /// `alpha * sum`. An alpha of 0 leaves nothing of it, as in BLAS, which has float32 and float64: no NaN, and in a sum
-    /// with the bias not even a zero, whose sign would count.
+    /// `alpha * sum`. An alpha of 0 leaves nothing of it, as in BLAS, which has float32 and
+    /// float64: no NaN, and in a sum with the bias not even a zero, whose sign would count.
     fn scaled(&self, sum: Value<'b>) -> Value<'b> {
         let Some(alpha) = self.alpha else { return sum };
         let product = sum * alpha;
@@ -227,8 +230,8 @@ impl<'b> Writer<'b> {
         alpha.eq(0.0).select(nothing, product)
     }
 
-    /// Finishes the sums of neighbouring columns from `(m, n)` of the tile. `columns` guards ragged edges: the
-    /// columns of the whole result.
+    /// Finishes the sums of neighbouring columns from `(m, n)` of the tile. `columns` guards ragged
+    /// edges: the columns of the whole result.
     pub fn store(&self, b: &'b Builder, m: Value<'b>, n: Value<'b>, sums: &[Value<'b>], columns: Option<Value<'b>>) {
         let wide = self.epilogue.wide;
         let step = if wide { sums.len() } else { 1 };

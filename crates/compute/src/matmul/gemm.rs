@@ -1,13 +1,15 @@
 //! The tiled product: `out[batch, m, n] = epilogue(sum over k of a[batch, m, k] * b[batch, k, n])`.
 //!
-//! A workgroup computes one tile of the result. Tiles of both operands are staged in shared memory as `[k][outer]`,
-//! so that an invocation reads its rows and columns as vectors; the next k-tile travels to registers while this one is
-//! multiplied. Workgroups walk the result in bands of eight tile rows, which keeps both operands in cache. Where the
-//! result is small and k is long, parts of k go to workgroups of their own, and [`super::split_k`] adds the
-//! parts in order: no atomics, the same bits every time.
+//! A workgroup computes one tile of the result. Tiles of both operands are staged in shared memory
+//! as `[k][outer]`, so that an invocation reads its rows and columns as vectors; the next k-tile
+//! travels to registers while this one is multiplied. Workgroups walk the result in bands of eight
+//! tile rows, which keeps both operands in cache. Where the result is small and k is long, parts of
+//! k go to workgroups of their own, and [`super::split_k`] adds the parts in order: no atomics, the
+//! same bits every time.
 //!
-//! The blocking is that of Goto and van de Geijn ("Anatomy of high-performance matrix multiplication", 2008) carried to
-//! GPUs (Volkov and Demmel, "Benchmarking GPUs to tune dense linear algebra", 2008).
+//! The blocking is that of Goto and van de Geijn ("Anatomy of high-performance matrix
+//! multiplication", 2008) carried to GPUs (Volkov and Demmel, "Benchmarking GPUs to tune dense
+//! linear algebra", 2008).
 
 use crate::matmul::epilogue::Writer;
 use crate::matmul::interface::{Product, ProductSpec};
@@ -280,7 +282,8 @@ impl<'b> Sums<'b> {
         }
     }
 
-    /// Stores all sums; `edge` guards a ragged one by the tile's first row, and the result's rows and columns.
+    /// Stores all sums; `edge` guards a ragged one by the tile's first row, and the result's rows
+    /// and columns.
     fn store(&self, b: &'b Builder, out: &Writer<'b>, edge: Option<(Value<'b>, Value<'b>, Value<'b>)>) {
         let tile = &self.tile;
         let (_, vector_m, step_m) = Self::groups(tile.thread_m, tile.lanes_m);
@@ -307,7 +310,8 @@ pub fn multiply_add<'b>(x: Value<'b>, y: Value<'b>, z: Value<'b>) -> Value<'b> {
     if x.scalar().is_float() { x.fma(y, z) } else { x * y + z }
 }
 
-/// A lane's row and column in a patch: bits are dealt to the column and the row in turn while both have some left.
+/// A lane's row and column in a patch: bits are dealt to the column and the row in turn while both
+/// have some left.
 fn morton<'b>(b: &'b Builder, lane: Value<'b>, rows: u32, columns: u32) -> (Value<'b>, Value<'b>) {
     let (mut m, mut n) = (b.u32(0), b.u32(0));
     let (mut bits_m, mut bits_n) = (0, 0);

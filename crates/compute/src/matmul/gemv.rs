@@ -1,5 +1,6 @@
-//! Products with at most four rows (GEMV): vectors times matrices, inner products. Nothing is used twice, so nothing is
-//! staged: every invocation walks its own part of k, and a workgroup adds its invocations' sums at the end.
+//! Products with at most four rows (GEMV): vectors times matrices, inner products. Nothing is used
+//! twice, so nothing is staged: every invocation walks its own part of k, and a workgroup adds its
+//! invocations' sums at the end.
 
 use crate::matmul::gemm::multiply_add;
 use crate::matmul::interface::{Product, ProductSpec};
@@ -26,8 +27,8 @@ pub struct Spec {
     pub along_k: u32,
     /// Rows of the first operand and of the result: m.
     pub rows: u32,
-    /// What is multiplied; the first operand is wide only if the second is, along k. The second may be of another dtype, and
-    /// is converted. The step along k is [`Spec::step`].
+    /// What is multiplied; the first operand is wide only if the second is, along k. The second may
+    /// be of another dtype, and is converted. The step along k is [`Spec::step`].
     pub product: ProductSpec,
 }
 
@@ -173,7 +174,8 @@ impl KernelSpec for Spec {
     }
 }
 
-/// How a product of `[batch, m, n, k]` is cut up: invocations of a workgroup, those along k, parts of k.
+/// How a product of `[batch, m, n, k]` is cut up: invocations of a workgroup, those along k, parts
+/// of k.
 pub fn choose(limits: &Limits, size: [i64; 4], b: &Access) -> (u32, u32, u32) {
     let Limits { software, units, shared_memory, .. } = *limits;
     let [batch, m, n, k] = size;
@@ -185,7 +187,8 @@ pub fn choose(limits: &Limits, size: [i64; 4], b: &Access) -> (u32, u32, u32) {
     while threads * sums > shared_memory && threads > 32 {
         threads /= 2;
     }
-    // Every invocation along k gets some loads; where columns are many and contiguous, a warp reads them side by side.
+    // Every invocation along k gets some loads; where columns are many and contiguous, a warp reads
+    // them side by side.
     let useful = (k as u64 / (deep * u64::from(AHEAD))).max(1).next_power_of_two().min(u64::from(threads));
     let columns = if deep == width && width > 1 { 1 } else { width };
     let along_k = if b.axis == Axis::Outer {

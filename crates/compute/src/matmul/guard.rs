@@ -1,12 +1,13 @@
-//! Which tiles of a float32 product are computed from terms of 16 bits, and which plainly: two launches go over the same
-//! result, and each leaves the other's tiles alone. Only the device knows which, so the host waits for nothing.
+//! Which tiles of a float32 product are computed from terms of 16 bits, and which plainly: two
+//! launches go over the same result, and each leaves the other's tiles alone. Only the device knows
+//! which, so the host waits for nothing.
 
 use dml_engine::interface::{ReadRange, U32};
 use dml_engine::{AddressRange, ArgumentBlock, Parameter};
 use dml_kernel::{Builder, DType, Pointer, Value};
 
-/// A block of rows (columns) has an element of which the high term holds nothing. The product of two such is in no term, so
-/// two such blocks do not go together.
+/// A block of rows (columns) has an element of which the high term holds nothing. The product of
+/// two such is in no term, so two such blocks do not go together.
 pub const SMALL: u32 = 1;
 
 /// A block of rows (columns) has an element that no term holds.
@@ -73,7 +74,8 @@ impl Parameter for Guard {
 }
 
 impl<'b> GuardParams<'b> {
-    /// Whether the tile that begins at `origin`, a row and a column, is the other launch's. It lies in one block of each side.
+    /// Whether the tile that begins at `origin`, a row and a column, is the other launch's. It lies
+    /// in one block of each side.
     pub fn leaves(self, batch: Value<'b>, origin: [Value<'b>; 2]) -> Value<'b> {
         let [x, y] = [0, 1].map(|i| {
             let SideParams { found, batch: blocks, shift } = self.sides[i];

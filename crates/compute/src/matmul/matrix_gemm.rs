@@ -1,9 +1,11 @@
-//! The tiled product on matrix units, of f16 or bf16 with sums in f32, of i8 with sums in i32; or of f32 in [terms](super::split_product) of f16.
+//! The tiled product on matrix units, of f16 or bf16 with sums in f32, of i8 with sums in i32; or
+//! of f32 in [terms](super::split_product) of f16.
 //!
-//! A workgroup computes one tile of the result, a subgroup a part of it in matrices of the adapter's shape. Tiles of both
-//! operands are staged in shared memory as they lie in memory, in rows of whole 16-byte units: a matrix is loaded in either
-//! order, so nothing is transposed. While one k-tile is multiplied the next one is on its way to registers; it is stored
-//! after the last matrices of this one are loaded, behind their multiplications.
+//! A workgroup computes one tile of the result, a subgroup a part of it in matrices of the
+//! adapter's shape. Tiles of both operands are staged in shared memory as they lie in memory, in
+//! rows of whole 16-byte units: a matrix is loaded in either order, so nothing is transposed. While
+//! one k-tile is multiplied the next one is on its way to registers; it is stored after the last
+//! matrices of this one are loaded, behind their multiplications.
 
 use crate::matmul::interface::{Product, ProductSpec};
 use crate::matmul::matrix_stage::Stage;
@@ -37,7 +39,8 @@ pub enum Padding {
     None,
     /// The rest of a tile.
     Whole,
-    /// The rest of a tile; k holds low and high [terms](super::terms), and is as long as one of them.
+    /// The rest of a tile; k holds low and high [terms](super::terms), and is as long as one of
+    /// them.
     Terms {
         /// It is longer than a [run](super::scales::run).
         gathered: bool,
@@ -98,7 +101,8 @@ impl KernelSpec for Spec {
         let fetch = |step: Value<'b>| {
             // The last step fetches the first tile again: cheaper than a branch.
             let k0 = k_begin + (step.lt(count).select(step, 0) << tile.k.ilog2());
-            // Low and high terms of the left operand, and of the right one high and low; then the high ones of both.
+            // Low and high terms of the left operand, and of the right one high and low; then the
+            // high ones of both.
             let last = terms.map(|_| step.ge(length * 2) & step.lt(count));
             let back = |terms: u32| last.map_or(k0, |last| k0 - last.select(k_end * terms, 0));
             a.fetch(b, back(1), limit);
@@ -132,7 +136,8 @@ impl KernelSpec for Spec {
         scales.begin(b.group_id(2), [m0, n0]);
         let exchange =
             Exchange { memory, begin: tile.operand_units(), together: tile.terms_stored_together(), width: WIDE };
-        // First products with low terms, which are then scaled; and those of high terms, a run of k at a time.
+        // First products with low terms, which are then scaled; and those of high terms, a run of k
+        // at a time.
         let steps = scales.run >> tile.k.ilog2();
         let runs = (length + (steps - 1)) / steps;
         b.for_(0u32, runs + 1, 1u32, |run| {
@@ -240,9 +245,10 @@ impl<'b> Sums<'b> {
         self.multiply(self.left.len() - 1, rows);
     }
 
-    /// Hands on all sums, some matrices at a time through the subgroup's part of shared memory: neighbouring columns, the first
-    /// one's place in the tile, and the number among the tile's chunks of so many, which is the same invocation's every time.
-    /// `edge` guards a ragged one by the tile's first row, and the result's rows.
+    /// Hands on all sums, some matrices at a time through the subgroup's part of shared memory:
+    /// neighbouring columns, the first one's place in the tile, and the number among the tile's
+    /// chunks of so many, which is the same invocation's every time. `edge` guards a ragged one by
+    /// the tile's first row, and the result's rows.
     fn store(
         &self,
         b: &'b Builder,
@@ -302,5 +308,6 @@ impl<'b> Sums<'b> {
     }
 }
 
-/// Chunks that an invocation loads before it hands on the first one: each waits for shared memory, and they take registers.
+/// Chunks that an invocation loads before it hands on the first one: each waits for shared memory,
+/// and they take registers.
 const LOADED_TOGETHER: usize = 4;

@@ -1,5 +1,5 @@
-//! Whether a product runs on matrix units, and in which tiles: what the adapter offers, and the estimate of
-//! [`select`] with rates of its own.
+//! Whether a product runs on matrix units, and in which tiles: what the adapter offers, and the
+//! estimate of [`select`] with rates of its own.
 
 use crate::matmul::matrix_tile::{MatrixTile, Units, sums};
 use crate::matmul::rounding::Rounding;
@@ -32,10 +32,12 @@ impl SplitChoice {
     }
 }
 
-/// The matrix units of an adapter for products of f16 or bf16 with sums in f32, or of i8 with sums in i32, best first; none for other dtypes, and where there
-/// are none to be used. Which of them multiply rightly, [`self_test`](super::self_test) knows.
+/// The matrix units of an adapter for products of f16 or bf16 with sums in f32, or of i8 with sums
+/// in i32, best first; none for other dtypes, and where there are none to be used. Which of them
+/// multiply rightly, [`self_test`](super::self_test) knows.
 ///
-/// Software adapters' are slower than plain tiles, and used where `TORCH_DML_MATRIX_UNITS` asks for them.
+/// Software adapters' are slower than plain tiles, and used where `TORCH_DML_MATRIX_UNITS` asks for
+/// them.
 pub fn candidates(info: &AdapterInfo, operands: DType) -> smallvec::IntoIter<[Units; MOST_SHAPES]> {
     let software = info.kind == AdapterKind::Software;
     let of = |shape, emulated| Units {
@@ -77,15 +79,16 @@ pub fn shapes(info: &AdapterInfo, operands: DType) -> SmallVec<[[u32; 3]; MOST_S
     shapes.into_iter().take(MOST_SHAPES).collect()
 }
 
-/// A workgroup's tile and a subgroup's part of it, along m and n, and the share of the rate that f32 reaches without matrix
-/// units, on an H100 (docs/notebook/2026-11.md).
+/// A workgroup's tile and a subgroup's part of it, along m and n, and the share of the rate that
+/// f32 reaches without matrix units, on an H100 (docs/notebook/2026-11.md).
 struct Entry {
     size: [u32; 3],
     subgroup: [u32; 2],
     rate: f64,
 }
 
-/// The part of its rate that a tile of more than 32 elements along k keeps where long steps do not suit the operands.
+/// The part of its rate that a tile of more than 32 elements along k keeps where long steps do not
+/// suit the operands.
 const LONG_STEP: f64 = 0.75;
 
 const ENTRIES: &[Entry] = &[
@@ -101,7 +104,8 @@ const ENTRIES: &[Entry] = &[
     Entry { size: [16, 32, 32], subgroup: [16, 16], rate: 0.6 },
 ];
 
-/// Sums that an invocation may hold: half of its registers. There are 256 of them, and where subgroups are smaller (Intel's) 128.
+/// Sums that an invocation may hold: half of its registers. There are 256 of them, and where
+/// subgroups are smaller (Intel's) 128.
 fn most_sums(lanes: u32) -> u32 {
     if lanes >= 32 { 128 } else { 64 }
 }
@@ -126,7 +130,8 @@ pub fn tiles(units: Units) -> impl Iterator<Item = (MatrixTile, f64)> {
     })
 }
 
-/// The tile for `size = [batch, m, n, k]`, and how long it is estimated to take, in the units of plain tiles' estimates.
+/// The tile for `size = [batch, m, n, k]`, and how long it is estimated to take, in the units of
+/// plain tiles' estimates.
 ///
 /// `long_steps`: see [`Question`](super::choice::Question).
 pub fn choose(limits: &Limits, units: Units, size: [i64; 4], long_steps: bool) -> Option<(f64, MatrixChoice)> {
@@ -168,9 +173,11 @@ fn work(tile: &MatrixTile, divided: bool) -> Work {
         threads: tile.threads(),
         turns: tile.turns(),
         divided,
-        // On an H100: a tile goes through registers to shared memory and back before it is multiplied.
+        // On an H100: a tile goes through registers to shared memory and back before it is
+        // multiplied.
         latency: 770.0 + 7.4 * f64::from(tile.k * tile.bytes),
-        // There, too: most of it is a subgroup's way through shared memory with its sums, some rows after the others.
+        // There, too: most of it is a subgroup's way through shared memory with its sums, some rows
+        // after the others.
         around: 4.2 * f64::from(tile.subgroup_m * tile.subgroup_n),
     }
 }
@@ -192,7 +199,8 @@ pub fn choose_split(limits: &Limits, units: Units, size: [i64; 4], b_along_k: bo
         return None;
     }
     let gathered = 8 * batch * m * n * ((k - 1) / i64::from(scales::run(k)));
-    // Zeros, the largest of each row and column, the split, and the product of what it does not hold.
+    // Zeros, the largest of each row and column, the split, and the product of what it does not
+    // hold.
     Some((
         time + limits.passes(4, preparation(size, Form::Halves) + gathered as f64),
         SplitChoice { tile, plain: plain.tile },

@@ -1,6 +1,8 @@
-//! Operands' tiles of a product on matrix units: staged in shared memory in the order in which they lie in memory.
+//! Operands' tiles of a product on matrix units: staged in shared memory in the order in which they
+//! lie in memory.
 //!
-//! What is rounded on its way is fetched as it lies, and rounded when it is stored: only then must it have arrived.
+//! What is rounded on its way is fetched as it lies, and rounded when it is stored: only then must
+//! it have arrived.
 
 use crate::matmul::matrix_tile::MatrixTile;
 use crate::matmul::operand::Axis;
@@ -16,7 +18,8 @@ pub struct Stage<'r, 'b> {
     /// Rows, and contiguous elements of a row.
     pub rows: u32,
     pub length: u32,
-    /// Elements of a load: a unit, or as the operand is read otherwise; of single ones those of a word are fetched together.
+    /// Elements of a load: a unit, or as the operand is read otherwise; of single ones those of a
+    /// word are fetched together.
     width: u32,
     /// Elements of a unit of shared memory, and of a word.
     unit: u32,

@@ -41,7 +41,8 @@ pub struct MatrixTile {
     pub bytes: u32,
 }
 
-/// Sums behind each row of matrices in shared memory: 32 bytes, the part of a row that NVIDIA's and AMD's units write at a time.
+/// Sums behind each row of matrices in shared memory: 32 bytes, the part of a row that NVIDIA's and
+/// AMD's units write at a time.
 const SUM_GAP: u32 = 8;
 
 impl MatrixTile {
@@ -96,7 +97,8 @@ impl MatrixTile {
         matrix::product_types(self.shape, operands, sums(operands))
     }
 
-    /// Elements of a unit of shared memory, at which matrices begin: 16 bytes, or 8 where matrices of bytes are smaller.
+    /// Elements of a unit of shared memory, at which matrices begin: 16 bytes, or 8 where matrices
+    /// of bytes are smaller.
     pub fn unit(&self) -> u32 {
         if self.bytes == 1 && self.shape.iter().all(|&size| size >= 16) { 16 } else { 8 }
     }
@@ -106,8 +108,8 @@ impl MatrixTile {
         self.unit() * self.bytes / 4
     }
 
-    /// Units of an operand's tile of `rows` rows, each of `length` contiguous elements. A row is a unit longer than
-    /// its elements, so that neighbouring rows begin in different banks.
+    /// Units of an operand's tile of `rows` rows, each of `length` contiguous elements. A row is a
+    /// unit longer than its elements, so that neighbouring rows begin in different banks.
     pub fn units(&self, rows: u32, length: u32) -> u32 {
         rows * (length / self.unit() + 1)
     }
@@ -123,20 +125,21 @@ impl MatrixTile {
         operand(self.m) + operand(self.n)
     }
 
-    /// Units of one row of so many matrices of sums side by side, and the space behind it: rows begin in different banks, as a matrix's
-    /// invocations write some of them at a time.
+    /// Units of one row of so many matrices of sums side by side, and the space behind it: rows
+    /// begin in different banks, as a matrix's invocations write some of them at a time.
     pub fn sum_row(&self, together: u32) -> u32 {
         (self.shape[1] * together + SUM_GAP) / self.words()
     }
 
-    /// Units in which every subgroup stores so many matrices of sums one below the other and side by side.
+    /// Units in which every subgroup stores so many matrices of sums one below the other and side
+    /// by side.
     pub fn exchange_units(&self, [down, across]: [u32; 2]) -> u32 {
         let [m, n] = self.subgroups();
         m * n * down * self.shape[0] * self.sum_row(across)
     }
 
-    /// Matrices of sums, one below the other and side by side, that a subgroup stores together: as many as the operands'
-    /// memory has room for.
+    /// Matrices of sums, one below the other and side by side, that a subgroup stores together: as
+    /// many as the operands' memory has room for.
     pub fn stored_together(&self) -> [u32; 2] {
         let [rows, columns, _] = self.fragments();
         let most = |of: u32, fits: &dyn Fn(u32) -> bool| {
@@ -152,7 +155,8 @@ impl MatrixTile {
         [1, self.fragments()[1].min(2)]
     }
 
-    /// Units of shared memory for operands in terms, whose sums are stored while tiles of operands stay.
+    /// Units of shared memory for operands in terms, whose sums are stored while tiles of operands
+    /// stay.
     pub fn units_of_terms(&self) -> u32 {
         self.operand_units() + self.exchange_units(self.terms_stored_together())
     }
@@ -208,7 +212,8 @@ mod tests {
         let tile = MatrixTile::parse("128x256x32/64x64", units).expect("it is well formed");
         assert_eq!((tile.threads(), tile.fragments()), (256, [4, 4, 2]));
         assert_eq!(tile.to_string(), "128x256x32/64x64/16x16x16");
-        // Both tiles with a unit more in each row: what two workgroups of 48 KiB of shared memory allow.
+        // Both tiles with a unit more in each row: what two workgroups of 48 KiB of shared memory
+        // allow.
         assert_eq!(tile.shared_bytes(), 16 * (128 * 5 + 256 * 5));
         for bad in ["", "128x256x32", "128x256x32/8x64", "100x256x32/64x64", "128x256x8/64x64", "32x32x32/64x64"] {
             assert_eq!(MatrixTile::parse(bad, units), None, "{bad}");

@@ -1,7 +1,9 @@
-//! Operands that lie in memory as float32 and are multiplied in 16 bits, as autocast has them: rounded as they are read.
+//! Operands that lie in memory as float32 and are multiplied in 16 bits, as autocast has them:
+//! rounded as they are read.
 //!
-//! That saves the pass that would write them in 16 bits, and its memory. But each tile rounds what it reads, so an element is rounded as
-//! often as there are tiles side by side: [`choice`] asks [`rounding`](super::rounding) what that takes.
+//! That saves the pass that would write them in 16 bits, and its memory. But each tile rounds what
+//! it reads, so an element is rounded as often as there are tiles side by side: [`choice`] asks
+//! [`rounding`](super::rounding) what that takes.
 
 use crate::context::{Context, MatmulPrecision};
 use crate::error::Result;
@@ -14,7 +16,8 @@ use crate::view::{Dims, View};
 use dml_kernel::DType;
 
 impl Source {
-    /// Its strides and that of the batch, were it written in the order in which it lies and without gaps.
+    /// Its strides and that of the batch, were it written in the order in which it lies and without
+    /// gaps.
     fn without_gaps(&self, size: [i64; 2]) -> ([i64; 2], i64) {
         let stride = if self.access.axis == Axis::Inner { [size[1], 1] } else { [1, size[0]] };
         (stride, if self.batch == 0 { 0 } else { size[0] * size[1] })

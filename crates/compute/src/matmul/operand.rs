@@ -1,6 +1,6 @@
-//! How elements of an operand are fetched. An operand is a matrix of an outer index (m or n) and the inner index k;
-//! where element `(outer, k)` lies in memory is one of two patterns, so that a convolution is a product whose matrix
-//! is never written out.
+//! How elements of an operand are fetched. An operand is a matrix of an outer index (m or n) and
+//! the inner index k; where element `(outer, k)` lies in memory is one of two patterns, so that a
+//! convolution is a product whose matrix is never written out.
 
 use crate::view::View;
 use dml_engine::AddressRange;
@@ -13,7 +13,8 @@ pub const WIDE: u32 = 4;
 /// Elements of 16 bits in a unit of 16 bytes, the widest access.
 pub const UNIT: u32 = 8;
 
-/// Elements that matrix units take in 16 bytes of an operand: of a byte each, or else, converted or not, of 16 bits.
+/// Elements that matrix units take in 16 bytes of an operand: of a byte each, or else, converted or
+/// not, of 16 bits.
 pub fn unit(dtype: DType) -> u32 {
     if dtype.bytes() == 1 { 2 * UNIT } else { UNIT }
 }
@@ -27,8 +28,8 @@ pub enum Axis {
     Inner,
 }
 
-/// How one index falls apart into digits, slowest first: plain ones, which step through memory, and one for every
-/// window dimension.
+/// How one index falls apart into digits, slowest first: plain ones, which step through memory, and
+/// one for every window dimension.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Digits {
     /// Plain digits, at most 2.
@@ -43,8 +44,8 @@ pub enum Pattern {
     /// `outer * stride + k * stride`
     Strided,
     /// Plain digits of both indices, and windows: a window dimension's coordinate is
-    /// `(outer digit * step + k digit * step + offset) / divisor`; the element is 0 where the division leaves a
-    /// remainder or the coordinate is outside.
+    /// `(outer digit * step + k digit * step + offset) / divisor`; the element is 0 where the
+    /// division leaves a remainder or the coordinate is outside.
     Digits {
         /// Digits of the outer index.
         outer: Digits,
@@ -62,16 +63,19 @@ pub enum Pattern {
 pub struct Access {
     /// Element type in memory.
     pub dtype: DType,
-    /// The dtype of 16 bits that elements are rounded to as they are read, of an operand that lies in memory as float32.
+    /// The dtype of 16 bits that elements are rounded to as they are read, of an operand that lies
+    /// in memory as float32.
     pub rounded: Option<DType>,
     /// Direction of the loads.
     pub axis: Axis,
-    /// Loads take [`WIDE`] elements at once: memory is contiguous along the axis, and everything is a multiple.
+    /// Loads take [`WIDE`] elements at once: memory is contiguous along the axis, and everything is
+    /// a multiple.
     pub wide: bool,
     /// Where elements lie.
     pub pattern: Pattern,
-    /// The fastest digit of k is a multiple of the kernel's step along k: all of a step's elements have the same slower
-    /// digits. What a kernel is launched with decides; a [`Source`] does not know.
+    /// The fastest digit of k is a multiple of the kernel's step along k: all of a step's elements
+    /// have the same slower digits. What a kernel is launched with decides; a [`Source`] does not
+    /// know.
     pub whole_steps: bool,
 }
 
@@ -86,12 +90,14 @@ impl Access {
         self.rounded.unwrap_or(self.dtype)
     }
 
-    /// Elements that matrix units take in 16 bytes, the widest access; where they are rounded, of two loads.
+    /// Elements that matrix units take in 16 bytes, the widest access; where they are rounded, of
+    /// two loads.
     pub fn unit(&self) -> u32 {
         unit(self.factors())
     }
 
-    /// The dtype in which products of its elements are added up, and in which split-K keeps its sums.
+    /// The dtype in which products of its elements are added up, and in which split-K keeps its
+    /// sums.
     pub fn sums(&self) -> DType {
         match self.dtype.compute() {
             ScalarType::F64 => DType::F64,
@@ -214,8 +220,8 @@ impl Source {
         Source { memory, batch, access, strides, padded: false }
     }
 
-    /// Contiguous matrices of `outer x inner` elements, the latter a multiple of a [unit](Access::unit), that end with what `k` does not reach and
-    /// is 0.
+    /// Contiguous matrices of `outer x inner` elements, the latter a multiple of a
+    /// [unit](Access::unit), that end with what `k` does not reach and is 0.
     pub fn padded(t: &View, size: [i64; 2], batch: i64) -> Source {
         Source { padded: true, ..Source::strided(t, size, [size[1], 1], batch) }
     }
@@ -249,15 +255,16 @@ impl Source {
         Source::new(memory, batch, access, PatternStrides::Strided { outer: stride[0], inner: stride[1] })
     }
 
-    /// The same, whose float32 elements are rounded to a dtype of 16 bits as they are read; of another dtype they are left alone.
+    /// The same, whose float32 elements are rounded to a dtype of 16 bits as they are read; of
+    /// another dtype they are left alone.
     #[must_use]
     pub fn rounded(self, to: DType) -> Source {
         let rounded = (self.access.dtype == DType::F32 && to.bytes() == 2).then_some(to);
         Source { access: Access { rounded, ..self.access }, ..self }
     }
 
-    /// Whether every [unit](Access::unit) of elements that are multiplied in at most 16 bits, along the axis, of a matrix of
-    /// `outer x inner` elements, begins at a multiple of 16 bytes.
+    /// Whether every [unit](Access::unit) of elements that are multiplied in at most 16 bits, along
+    /// the axis, of a matrix of `outer x inner` elements, begins at a multiple of 16 bytes.
     pub fn is_in_units(&self, size: [i64; 2]) -> bool {
         let multiple = |x: i64| x % i64::from(self.access.unit()) == 0;
         let aligned = multiple(self.batch) && self.memory.address.is_multiple_of(16);
@@ -292,7 +299,8 @@ impl Source {
         Access { whole_steps, ..self.access }
     }
 
-    /// The largest offset, in elements, that a tile of `outer x inner` elements meets beside its own origin.
+    /// The largest offset, in elements, that a tile of `outer x inner` elements meets beside its
+    /// own origin.
     pub fn reach(&self, outer: i64, inner: i64) -> i64 {
         match &self.strides {
             PatternStrides::Strided { outer: o, inner: i } => o * outer + i * inner,

@@ -15,8 +15,8 @@ pub struct Order {
 }
 
 impl Order {
-    /// That of tiles that step by `step` along k. Within a part all of them add one product after the other, or one matrix unit's
-    /// product, whose shape is the adapter's.
+    /// That of tiles that step by `step` along k. Within a part all of them add one product after
+    /// the other, or one matrix unit's product, whose shape is the adapter's.
     fn of(on_units: bool, k: i64, parts: u32, step: u32) -> Order {
         let part = (k as u64).div_ceil(parts.into()).next_multiple_of(step.into()) as i64;
         Order { on_units, part: part.min(k), padded: k % i64::from(step) != 0 }

@@ -1,7 +1,8 @@
-//! Operands that are contiguous along k, and whose rows do not begin at whole loads: copied to where they do.
+//! Operands that are contiguous along k, and whose rows do not begin at whole loads: copied to
+//! where they do.
 //!
-//! An odd k is that of a vocabulary: the gradient of a language model's last layer. Loads of single elements take a third
-//! of such a product's time on an H100, and the copy less than a tenth.
+//! An odd k is that of a vocabulary: the gradient of a language model's last layer. Loads of single
+//! elements take a third of such a product's time on an H100, and the copy less than a tenth.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -12,14 +13,15 @@ use crate::scalar::Scalar;
 use crate::view::View;
 use dml_kernel::DType;
 
-/// Uses of every element from which on copying it costs clearly less than loading it alone as often.
+/// Uses of every element from which on copying it costs clearly less than loading it alone as
+/// often.
 const USES: i64 = 512;
 
 /// The shortest k for which that was measured to hold.
 const SHORTEST: i64 = 512;
 
-/// The operand of `batch` matrices of `outer x k` elements at these strides, of which a product uses every element `uses` times and in
-/// this dtype.
+/// The operand of `batch` matrices of `outer x k` elements at these strides, of which a product
+/// uses every element `uses` times and in this dtype.
 pub fn source(
     cx: &Context,
     t: &View,

@@ -1,4 +1,5 @@
-//! What a workgroup of a product in tiles computes: its tile of the result, its part of k, and its operands from there on.
+//! What a workgroup of a product in tiles computes: its tile of the result, its part of k, and its
+//! operands from there on.
 
 use crate::matmul::epilogue::Writer;
 use crate::matmul::interface::ProductParams;
@@ -6,7 +7,8 @@ use crate::matmul::reader::Reader;
 use crate::matmul::split_k;
 use dml_kernel::{Builder, Value};
 
-/// Tile rows of a band: workgroups walk the result in such bands, which keeps both operands in cache.
+/// Tile rows of a band: workgroups walk the result in such bands, which keeps both operands in
+/// cache.
 const BAND: u32 = 8;
 
 /// A workgroup's part of a product.
@@ -28,8 +30,8 @@ pub struct Place<'b> {
 }
 
 impl<'b> Place<'b> {
-    /// The place of this workgroup, where a tile has so many rows and columns; workgroups beyond the result return, and those
-    /// whose tile is another launch's.
+    /// The place of this workgroup, where a tile has so many rows and columns; workgroups beyond
+    /// the result return, and those whose tile is another launch's.
     pub fn of_workgroup(b: &'b Builder, tile: [u32; 2], p: ProductParams<'b>) -> Place<'b> {
         let (mut left, mut right) = (p.a_elements.reader(p.a), p.b_elements.reader(p.b));
         let mut out = p.finish.writer(b, p.out, p.bias);

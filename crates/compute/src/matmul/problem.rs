@@ -22,7 +22,8 @@ use dml_engine::KernelRef;
 use dml_kernel::ScalarType;
 use dml_kernel::dense::{MAX_GROUPS, folded};
 
-/// `out[batch, m, n] = finish(sum over k of a[batch, m, k] * b[batch, k, n])`; no dimension is empty.
+/// `out[batch, m, n] = finish(sum over k of a[batch, m, k] * b[batch, k, n])`; no dimension is
+/// empty.
 #[derive(Clone, Debug)]
 pub struct Problem {
     /// `[batch, m, n, k]`
@@ -91,7 +92,8 @@ impl Problem {
         let finish = &mut some.finish;
         let [_, row, column] = finish.out.strides;
         finish.out.memory = finish.out.memory.skip(from * row);
-        // Where no row reaches into the next one's bytes, those of other rows may be written at the same time.
+        // Where no row reaches into the next one's bytes, those of other rows may be written at the
+        // same time.
         if row > (self.size[2] - 1) * column {
             finish.out.memory.end = finish.out.memory.end.min(finish.out.memory.skip(rows * row).address);
         }
@@ -136,7 +138,8 @@ impl Problem {
         })
     }
 
-    /// The kernel of one of its ways, which begins to be compiled; `None` for ways of more than one.
+    /// The kernel of one of its ways, which begins to be compiled; `None` for ways of more than
+    /// one.
     pub fn kernel<'d>(&self, cx: &Context<'d>, way: Way) -> Result<Option<&'d KernelRef>> {
         let (size, split_k) = match way {
             Way::Plain(Choice { tile, split_k }) => ([tile.m, tile.n, tile.k], split_k),
@@ -210,8 +213,8 @@ impl Problem {
         })
     }
 
-    /// Runs `launch` once; or for parts of k, whose sums go to a workspace, and then the second pass. A part is a
-    /// multiple of `step`.
+    /// Runs `launch` once; or for parts of k, whose sums go to a workspace, and then the second
+    /// pass. A part is a multiple of `step`.
     fn divide_k(
         &self,
         cx: &Context,
@@ -227,8 +230,8 @@ impl Problem {
         split_k::reduce(cx, &workspace, [batch, m, n], division.parts, &self.finish)
     }
 
-    /// How k is divided into at most so many parts, each a multiple of `step`; where their sums go, and what happens to them. `None`
-    /// for one part.
+    /// How k is divided into at most so many parts, each a multiple of `step`; where their sums go,
+    /// and what happens to them. `None` for one part.
     fn divided(&self, cx: &Context, parts: u32, step: u32) -> Result<Option<(Division, View, Finish)>> {
         let [batch, m, n, k] = self.size;
         let length = (k as u64).div_ceil(parts.into()).next_multiple_of(step.into()) as i64;
@@ -251,8 +254,8 @@ impl Problem {
         multiply_adds(self.a.access.sums(), count)
     }
 
-    /// Runs a kernel on `groups` workgroups for every matrix of the batch and every part of k. `run` is also told how many
-    /// multiplications it does.
+    /// Runs a kernel on `groups` workgroups for every matrix of the batch and every part of k.
+    /// `run` is also told how many multiplications it does.
     pub fn launch(
         &self,
         groups: u64,

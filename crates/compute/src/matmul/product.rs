@@ -25,7 +25,8 @@ pub struct Added<'t> {
 /// What is added to a product, expanded to its shape, and its factor.
 pub type Addend = Option<(View, Scalar)>;
 
-/// Whether a factor is 0 in this dtype: what it would multiply is then not read, and its NaNs not seen.
+/// Whether a factor is 0 in this dtype: what it would multiply is then not read, and its NaNs not
+/// seen.
 pub fn is_zero(dtype: DType, factor: Scalar) -> bool {
     if dtype.is_integer() { factor.to_i64() == 0 } else { factor.to_f64() == 0.0 }
 }

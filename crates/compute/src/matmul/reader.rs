@@ -144,7 +144,8 @@ pub struct Lane<'b> {
 }
 
 impl<'b> Reader<'b> {
-    /// Moves to one matrix of the batch, and to the row or column `origin` where a workgroup's tile begins.
+    /// Moves to one matrix of the batch, and to the row or column `origin` where a workgroup's tile
+    /// begins.
     pub fn begin(&mut self, batch: Value<'b>, origin: Value<'b>) {
         let mut elements = batch.cast(ScalarType::U64) * self.batch.cast(ScalarType::U64);
         if let Numbers::Strided { outer, .. } = self.numbers {
@@ -173,7 +174,8 @@ impl<'b> Reader<'b> {
         }
     }
 
-    /// Memory offset of an index's plain digits, and its window digits. `more` is added to the fastest digit.
+    /// Memory offset of an index's plain digits, and its window digits. `more` is added to the
+    /// fastest digit.
     fn split(
         &self,
         b: &'b Builder,
@@ -243,7 +245,8 @@ impl<'b> Reader<'b> {
         })
     }
 
-    /// [`fetch`](Self::fetch) of `unit` elements that lie together, as words of `packed` elements; `tile` is a pointer to words.
+    /// [`fetch`](Self::fetch) of `unit` elements that lie together, as words of `packed` elements;
+    /// `tile` is a pointer to words.
     pub fn fetch_unit(
         &self,
         b: &'b Builder,
@@ -256,7 +259,8 @@ impl<'b> Reader<'b> {
         self.guarded(b, k0, lane, k_end, |offset| tile.load_chunk(offset >> unit.ilog2(), unit / packed))
     }
 
-    /// What `load` loads at the offset where a load's first element lies; zeros where it is outside.
+    /// What `load` loads at the offset where a load's first element lies; zeros where it is
+    /// outside.
     fn guarded(
         &self,
         b: &'b Builder,
@@ -268,7 +272,8 @@ impl<'b> Reader<'b> {
         let mut valid = k_end.map(|end| (k0 + lane.k).lt(end));
         let mut offset = lane.offset;
         if let Numbers::Digits { inner, windows, .. } = &self.numbers {
-            // Where a step keeps to one value of the slower digits, they are the same for the whole workgroup.
+            // Where a step keeps to one value of the slower digits, they are the same for the whole
+            // workgroup.
             let (apart, together) = if self.access.whole_steps { (k0, Some(lane.k)) } else { (k0 + lane.k, None) };
             let (inside, digits) = self.split(b, inner, windows.len(), apart, together);
             offset = offset + inside;

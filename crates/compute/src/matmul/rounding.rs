@@ -3,8 +3,9 @@
 use crate::matmul::matrix_tile::MatrixTile;
 use dml_kernel::DType;
 
-/// Words of operands that an invocation may have on their way from memory while it multiplies others: as many as in the largest tile of
-/// halves, which leaves no register. An element that is rounded when it has arrived is a word.
+/// Words of operands that an invocation may have on their way from memory while it multiplies
+/// others: as many as in the largest tile of halves, which leaves no register. An element that is
+/// rounded when it has arrived is a word.
 const MOST_ON_THE_WAY: u32 = 64;
 
 /// How operands are rounded as they are read.
@@ -25,9 +26,10 @@ impl Rounding {
         self.operands == [None; 2]
     }
 
-    /// What reading an element as float32 and rounding it to a dtype takes, in multiplications of float32. On an H100 twice the bytes and the
-    /// registers cost more than the conversion, which is half an instruction (docs/notebook/2026-11.md); by integers it is 16 operations or 6,
-    /// of which a unit does half as many.
+    /// What reading an element as float32 and rounding it to a dtype takes, in multiplications of
+    /// float32. On an H100 twice the bytes and the registers cost more than the conversion, which
+    /// is half an instruction (docs/notebook/2026-11.md); by integers it is 16 operations or 6, of
+    /// which a unit does half as many.
     fn cost(&self, dtype: DType) -> f64 {
         match dtype {
             DType::BF16 => 18.0,

@@ -1,14 +1,15 @@
 //! Sums of products of scaled terms: where they are gathered, and how they become results again.
 //!
-//! Matrix units lose bits of long sums, so these are added up in float32 elsewhere after every [run] of k.
+//! Matrix units lose bits of long sums, so these are added up in float32 elsewhere after every
+//! [run] of k.
 
 use crate::matmul::operand::WIDE;
 use dml_engine::interface::{ReadRange, U32, WriteRange};
 use dml_engine::{AddressRange, ArgumentBlock, Parameter};
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value, Var};
 
-/// The power of two that the largest element of a row (column) is scaled to: float16 ends at 2^16, and rounding may reach
-/// the next power.
+/// The power of two that the largest element of a row (column) is scaled to: float16 ends at 2^16,
+/// and rounding may reach the next power.
 pub const TOP: i32 = 14;
 
 /// The power of two by which low terms are larger than they count: they are normal numbers then.
@@ -19,9 +20,10 @@ const STEP: u32 = 64;
 
 /// Elements of k whose sums stay in matrix units, in whole steps of every tile.
 ///
-/// Units cut bits off where plain sums round, so their error grows with the length and not with its root. On an H100, in
-/// units of 2^-24 of the result's norm, it is 0.0205 for each element of a run, and that of cuBLAS's float32 is `0.3 sqrt(k)`:
-/// runs are as long as keeps the first below the second.
+/// Units cut bits off where plain sums round, so their error grows with the length and not with its
+/// root. On an H100, in units of 2^-24 of the result's norm, it is 0.0205 for each element of a
+/// run, and that of cuBLAS's float32 is `0.3 sqrt(k)`: runs are as long as keeps the first below
+/// the second.
 pub fn run(k: i64) -> u32 {
     let runs = ((k as f64).sqrt() / 14.0).ceil().max(1.0);
     ((k as f64 / runs).ceil() as u32).next_multiple_of(STEP)
@@ -32,7 +34,8 @@ pub fn run(k: i64) -> u32 {
 pub struct Largest {
     /// Bits of a float32 each.
     pub bits: AddressRange,
-    /// Words from one matrix of the batch to the next; a multiple of [`WIDE`], as the address is of as many.
+    /// Words from one matrix of the batch to the next; a multiple of [`WIDE`], as the address is of
+    /// as many.
     pub batch: u32,
 }
 
@@ -89,15 +92,16 @@ impl Parameter for Scales {
 }
 
 impl<'b> ScalesParams<'b> {
-    /// Moves to one matrix of the batch, and to the tile that begins at `origin`, a row and a column.
+    /// Moves to one matrix of the batch, and to the tile that begins at `origin`, a row and a
+    /// column.
     pub fn begin(&mut self, batch: Value<'b>, origin: [Value<'b>; 2]) {
         for ((bits, apart), origin) in self.largest.iter_mut().zip(origin) {
             *bits = bits.offset(batch * *apart + origin);
         }
     }
 
-    /// The sums of neighbouring columns from `(m, n)` of the tile, a multiple of [`WIDE`], without the scales of their row and
-    /// columns. Rounds where a result is subnormal only.
+    /// The sums of neighbouring columns from `(m, n)` of the tile, a multiple of [`WIDE`], without
+    /// the scales of their row and columns. Rounds where a result is subnormal only.
     pub fn undo(self, b: &'b Builder, m: Value<'b>, n: Value<'b>, sums: &[Value<'b>]) -> Vec<Value<'b>> {
         let [(rows, _), (columns, _)] = self.largest;
         let row = exponent(rows.load(m)) - 2 * TOP;
@@ -106,7 +110,8 @@ impl<'b> ScalesParams<'b> {
         sums.iter()
             .zip(columns)
             .map(|(&sum, column)| {
-                // Sums are between 2^-50 and 2^62, or 0. Where the first product is subnormal, the second is nothing.
+                // Sums are between 2^-50 and 2^62, or 0. Where the first product is subnormal, the
+                // second is nothing.
                 let times = (row + exponent(column)).max(b.i32(-252)).min(b.i32(252));
                 let half = times >> 1;
                 sum * power(half) * power(times - half)
@@ -118,12 +123,14 @@ impl<'b> ScalesParams<'b> {
 /// What becomes of the sums of a run of k.
 pub struct Gather<'b> {
     b: &'b Builder,
-    /// The tile's place in memory, if there is more than one run; whether there was one before, and one will follow.
+    /// The tile's place in memory, if there is more than one run; whether there was one before, and
+    /// one will follow.
     gathered: Option<(Pointer<'b>, [Value<'b>; 2])>,
 }
 
 impl<'b> Gather<'b> {
-    /// Of this workgroup's tile of so many elements; `runs`: whether there was one before, and one will follow.
+    /// Of this workgroup's tile of so many elements; `runs`: whether there was one before, and one
+    /// will follow.
     pub fn new(b: &'b Builder, scales: ScalesParams<'b>, runs: [Value<'b>; 2], elements: u32) -> Gather<'b> {
         let gathered = scales.gathered.map(|gathered| {
             let group = b.group_id(0) + b.group_count(0) * (b.group_id(1) + b.group_count(1) * b.group_id(2));
@@ -132,7 +139,8 @@ impl<'b> Gather<'b> {
         Gather { b, gathered }
     }
 
-    /// Adds the sums of the runs before to those of the tile's 16 bytes `unit`, and keeps them, or finishes the last ones.
+    /// Adds the sums of the runs before to those of the tile's 16 bytes `unit`, and keeps them, or
+    /// finishes the last ones.
     pub fn add(&self, unit: Value<'b>, sums: &[Value<'b>], finish: impl FnOnce(&[Value<'b>])) {
         let Some((place, [before, after])) = self.gathered else { return finish(sums) };
         let totals: Vec<Var<'b>> = sums.iter().map(|&sum| self.b.var(sum)).collect();
@@ -146,7 +154,8 @@ impl<'b> Gather<'b> {
     }
 }
 
-/// The power of two that a magnitude, the bits of a finite float32, has reached, as an i32; of 0 that of less than the least.
+/// The power of two that a magnitude, the bits of a finite float32, has reached, as an i32; of 0
+/// that of less than the least.
 pub fn exponent(magnitude: Value<'_>) -> Value<'_> {
     let normal = (magnitude >> 23).bitcast(ScalarType::I32) - 127;
     let subnormal = magnitude.highest_bit().bitcast(ScalarType::I32) - 149;

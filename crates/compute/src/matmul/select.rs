@@ -1,4 +1,5 @@
-//! Which tile computes a product without matrix units: the table of tiles, and the estimate that chooses among them.
+//! Which tile computes a product without matrix units: the table of tiles, and the estimate that
+//! chooses among them.
 
 use crate::matmul::rounding::Rounding;
 use crate::matmul::tile::Tile;
@@ -20,7 +21,8 @@ pub struct Choice<T = Tile> {
 struct Entry {
     tile: Tile,
     rate: f64,
-    /// The same where the second operand is contiguous along k and is transposed on its way to shared memory.
+    /// The same where the second operand is contiguous along k and is transposed on its way to
+    /// shared memory.
     rate_along_k: f64,
 }
 
@@ -53,7 +55,8 @@ const fn swizzle(tile: Tile) -> Tile {
     Tile { swizzle: true, ..tile }
 }
 
-/// For GPUs. Rates are shares of what cuBLAS reaches at 4096 in f32 on an H100 (docs/notebook/2026-11.md).
+/// For GPUs. Rates are shares of what cuBLAS reaches at 4096 in f32 on an H100
+/// (docs/notebook/2026-11.md).
 const GPU: &[Entry] = &[
     Entry { tile: unroll(k_lanes(8, Tile::new(128, 256, 16, [8, 8], [8, 4]))), rate: 0.93, rate_along_k: 0.86 },
     Entry { tile: unroll(Tile::new(256, 128, 16, [8, 8], [8, 4])), rate: 0.87, rate_along_k: 0.87 },
@@ -73,8 +76,9 @@ const GPU: &[Entry] = &[
     entry(small(Tile::new(8, 256, 16, [2, 4], [4, 16])), 0.18),
 ];
 
-/// For drivers that run on the CPU: an invocation is a lane of a vector there, loads are gathers, a barrier is a
-/// switch of coroutines. Few invocations, many sums each, and little code, since compiling takes long.
+/// For drivers that run on the CPU: an invocation is a lane of a vector there, loads are gathers, a
+/// barrier is a switch of coroutines. Few invocations, many sums each, and little code, since
+/// compiling takes long.
 const SOFTWARE: &[Entry] = &[
     entry(one_stage(Tile::new(128, 64, 4, [8, 8], [8, 8])), 1.0),
     entry(one_stage(Tile::new(32, 64, 4, [8, 8], [4, 8])), 0.8),
@@ -181,8 +185,8 @@ fn splits(limits: &Limits, [batch, m, n, k]: [i64; 4], work: Work) -> SmallVec<[
 /// Sums of parts of k at most: they take memory.
 const MOST_PARTIAL_SUMS: i64 = 1 << 25;
 
-/// The tile of the least estimated time for `size = [batch, m, n, k]`, of tiles with their work and their rates: that time, the
-/// tile, and the parts of k.
+/// The tile of the least estimated time for `size = [batch, m, n, k]`, of tiles with their work and
+/// their rates: that time, the tile, and the parts of k.
 pub fn fastest<T: Copy>(
     limits: &Limits,
     size: [i64; 4],
@@ -191,7 +195,8 @@ pub fn fastest<T: Copy>(
     rated_of(limits, size, tiles).reduce(|best, next| if next.0 < best.0 { next } else { best })
 }
 
-/// The estimated times of tiles with their work and their rates, for each number of parts that k may be divided into.
+/// The estimated times of tiles with their work and their rates, for each number of parts that k
+/// may be divided into.
 pub fn rated_of<T: Copy>(
     limits: &Limits,
     size: [i64; 4],
@@ -204,13 +209,14 @@ pub fn rated_of<T: Copy>(
     })
 }
 
-/// The tile for `size = [batch, m, n, k]`, computed in elements of `bytes` bytes, and the estimate of its time; `b_along_k`:
-/// the second operand is contiguous along k.
+/// The tile for `size = [batch, m, n, k]`, computed in elements of `bytes` bytes, and the estimate
+/// of its time; `b_along_k`: the second operand is contiguous along k.
 pub fn choose(limits: &Limits, size: [i64; 4], bytes: u32, b_along_k: bool) -> (f64, Choice) {
     choose_within(limits, size, bytes, b_along_k, [u32::MAX; 2])
 }
 
-/// The estimate for a tile of the table and its parts of k, where operands are rounded as they are read; see [`choose`].
+/// The estimate for a tile of the table and its parts of k, where operands are rounded as they are
+/// read; see [`choose`].
 pub fn time(
     limits: &Limits,
     size: [i64; 4],
@@ -272,7 +278,8 @@ pub fn estimate(limits: &Limits, work: Work, rate: f64, [batch, m, n, k]: [i64; 
         // A core runs one workgroup after another; the padding of a tile costs as much as the rest.
         return (groups / limits.units).ceil() * (f64::from(tile_m * tile_n) * k as f64 / rate + around);
     }
-    // Workgroups that run at the same time share the unit, and hide what the others wait for; the last round has fewer of them.
+    // Workgroups that run at the same time share the unit, and hide what the others wait for; the
+    // last round has fewer of them.
     let resident = resident(work);
     let full = (groups / (limits.units * resident)).floor();
     let last = ((groups - full * limits.units * resident) / limits.units).ceil();
@@ -286,7 +293,8 @@ pub fn estimate(limits: &Limits, work: Work, rate: f64, [batch, m, n, k]: [i64; 
     steps * each_step + rounds * around + second
 }
 
-/// Workgroups that run on a unit at the same time: what 65,536 registers hold, two for each sum of an invocation.
+/// Workgroups that run on a unit at the same time: what 65,536 registers hold, two for each sum of
+/// an invocation.
 pub fn resident(work: Work) -> f64 {
     let Work { size: [tile_m, tile_n, _], threads, .. } = work;
     let registers = (2 * tile_m * tile_n / threads).clamp(32, 255);

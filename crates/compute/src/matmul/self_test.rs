@@ -1,9 +1,10 @@
 //! Checks an adapter's matrix units at their first use: there are drivers whose products are wrong.
 //!
-//! The shapes of matrices that the adapter offers for a dtype are tried one after the other, best first, in tiles of one matrix a
-//! subgroup and of several, with operands either way round. Products of whole numbers are exact, so they are compared with the
-//! host's, bit for bit. The verdict on a shape is noted on disk ([`Device::note`](dml_engine::Device::note)): the next process of the
-//! same version, on the same adapter and driver, tries nothing.
+//! The shapes of matrices that the adapter offers for a dtype are tried one after the other, best
+//! first, in tiles of one matrix a subgroup and of several, with operands either way round.
+//! Products of whole numbers are exact, so they are compared with the host's, bit for bit. The
+//! verdict on a shape is noted on disk ([`Device::note`](dml_engine::Device::note)): the next
+//! process of the same version, on the same adapter and driver, tries nothing.
 
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -27,9 +28,10 @@ const DEVICES: usize = 64;
 /// Of each device, for f16, bf16 and i8; once they are known.
 static FOUND: [[OnceLock<Option<Units>>; 3]; DEVICES] = [const { [const { OnceLock::new() }; 3] }; DEVICES];
 
-/// The matrix units of the call's device for products of a dtype: of those that it offers and that are to be used, the best that
-/// multiply rightly. The first time on an adapter and driver, for which this waits, they are tried; while a graph is
-/// captured that cannot be, and there are none unless an earlier process tried them.
+/// The matrix units of the call's device for products of a dtype: of those that it offers and that
+/// are to be used, the best that multiply rightly. The first time on an adapter and driver, for
+/// which this waits, they are tried; while a graph is captured that cannot be, and there are none
+/// unless an earlier process tried them.
 ///
 /// # Errors
 /// What the device says, but for a kernel that its driver refuses.
@@ -50,7 +52,8 @@ pub fn usable(cx: &Context, dtype: DType) -> Result<Option<Units>> {
     Ok(tried.and_then(|units| *found.get_or_init(|| units)))
 }
 
-/// The first candidate that is right, or that none is; nothing where a verdict is missing before one is found.
+/// The first candidate that is right, or that none is; nothing where a verdict is missing before
+/// one is found.
 fn first_right(
     candidates: impl Iterator<Item = Units>,
     mut is_right: impl FnMut(Units) -> Result<Option<bool>>,
@@ -75,7 +78,8 @@ fn name(units: Units, dtype: DType) -> String {
     format!("matrix units {REVISION}: {dtype} {m}x{n}x{k} of {lanes}{kind}{size}")
 }
 
-/// The verdict that was noted on units, or else, where this may wait, that of a trial, which is then noted.
+/// The verdict that was noted on units, or else, where this may wait, that of a trial, which is
+/// then noted.
 fn judged(cx: &Context, units: Units, dtype: DType, may_wait: bool) -> Result<Option<bool>> {
     let (device, name) = (cx.device, name(units, dtype));
     let noted = device.adapter_record(&name);

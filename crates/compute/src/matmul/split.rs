@@ -1,11 +1,13 @@
 //! float32 operands as terms of 16 bits, for matrix units: the kernels that write them.
 //!
-//! A number is scaled by the power of two that brings the largest of its row (column) close to float16's end, and becomes the
-//! sum of two float16: itself rounded, and what that left, [lifted](LIFT) (Ootomo and Yokota, "Recovering single precision accuracy from
-//! Tensor Cores while surpassing the FP32 theoretical peak performance", 2022). Or it is rounded to one bfloat16. All
+//! A number is scaled by the power of two that brings the largest of its row (column) close to
+//! float16's end, and becomes the sum of two float16: itself rounded, and what that left,
+//! [lifted](LIFT) (Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while
+//! surpassing the FP32 theoretical peak performance", 2022). Or it is rounded to one bfloat16. All
 //! of it in integers and normal numbers, so that the bits are the same on every adapter.
 //!
-//! Terms lie as the operand does, contiguous along k or along its rows (columns), padded to whole tiles.
+//! Terms lie as the operand does, contiguous along k or along its rows (columns), padded to whole
+//! tiles.
 
 use crate::matmul::guard::{LOST, SMALL};
 use crate::matmul::operand::{Access, Axis, WIDE};
@@ -35,7 +37,8 @@ struct Group<'b> {
 }
 
 impl<'b> Group<'b> {
-    /// An invocation's, of the square whose first row (column) is `origin`; beyond `size` the last one is read again.
+    /// An invocation's, of the square whose first row (column) is `origin`; beyond `size` the last
+    /// one is read again.
     fn all(b: &'b Builder, reader: &Reader<'b>, origin: Value<'b>, size: Value<'b>) -> Vec<Group<'b>> {
         let along_k = reader.access.axis == Axis::Inner;
         let step = reader.access.width();
@@ -282,14 +285,16 @@ impl<'b> Halves<'b> {
     fn of(b: &'b Builder, x: Value<'b>, scale: Value<'b>) -> Halves<'b> {
         let bits = x.bitcast(ScalarType::U32);
         let magnitude = bits & 0x7fff_ffffu32;
-        // Float32's bits, were its exponent's field a signed number: a subnormal number's then goes on below 1.
+        // Float32's bits, were its exponent's field a signed number: a subnormal number's then goes
+        // on below 1.
         let top = magnitude.highest_bit();
         let subnormal = (magnitude << ((b.u32(23) - top) & 31)).bitcast(ScalarType::I32)
             + ((top.bitcast(ScalarType::I32) - 23) << 23);
         let signed = magnitude.lt(0x80_0000).select(subnormal, magnitude.bitcast(ScalarType::I32));
         let scaled = signed + (scale << 23);
         let below = |power: i32| scaled.lt(b.i32((127 + power) << 23));
-        // In one term alone, an element has float16's 11 bits down to 2^-14, and lifted down to 2^-25.
+        // In one term alone, an element has float16's 11 bits down to 2^-14, and lifted down to
+        // 2^-25.
         let least = -14;
         let lost = magnitude.ne(0) & (magnitude.ge(0x7f80_0000u32) | below(least - LIFT));
         let held = magnitude.ne(0) & !lost;

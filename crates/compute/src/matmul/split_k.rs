@@ -1,5 +1,5 @@
-//! Products whose k is divided among workgroups: which part is a workgroup's, and the second pass that adds the parts'
-//! sums in order and finishes them.
+//! Products whose k is divided among workgroups: which part is a workgroup's, and the second pass
+//! that adds the parts' sums in order and finishes them.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -47,7 +47,8 @@ impl Parameter for SplitK {
     }
 }
 
-/// The matrix of the batch that workgroup `z` computes, and the beginning and the end of its part of k.
+/// The matrix of the batch that workgroup `z` computes, and the beginning and the end of its part
+/// of k.
 pub fn part<'b>(
     b: &'b Builder,
     z: Value<'b>,

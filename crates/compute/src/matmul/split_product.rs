@@ -1,8 +1,9 @@
 //! float32 products on matrix units, from operands in terms of 16 bits.
 //!
-//! In two terms each, `a * b` is `low * high + high * low + high * high`: a kernel walks along k three times, and what was
-//! left out is 2^-22 of it. Operands' rows and columns are scaled each by its own largest element; tiles of the result to
-//! which an element belongs that no term holds are plain products ([`guard`](super::guard)).
+//! In two terms each, `a * b` is `low * high + high * low + high * high`: a kernel walks along k
+//! three times, and what was left out is 2^-22 of it. Operands' rows and columns are scaled each by
+//! its own largest element; tiles of the result to which an element belongs that no term holds are
+//! plain products ([`guard`](super::guard)).
 
 use crate::context::Context;
 use crate::error::Result;
@@ -23,7 +24,8 @@ use dml_kernel::dense::folded;
 const PRODUCTS: u64 = 3;
 
 impl Problem {
-    /// Enqueues a product of float32 in two terms of float16 each, whose results are as near as those of plain tiles.
+    /// Enqueues a product of float32 in two terms of float16 each, whose results are as near as
+    /// those of plain tiles.
     pub fn run_split(&self, cx: &Context, choice: SplitChoice) -> Result<()> {
         let SplitChoice { tile, plain } = choice;
         let [(a, marks_a), (b, marks_b)] = terms::halves(cx, self.floats(&tile), self.size[0])?;

@@ -21,7 +21,8 @@ pub struct Floats<'s> {
     pub source: &'s Source,
     /// Its rows (columns) and its length.
     pub size: [i64; 2],
-    /// Rows (columns) to whole multiples of which it is padded: a power of two and a multiple of [`EDGE`].
+    /// Rows (columns) to whole multiples of which it is padded: a power of two and a multiple of
+    /// [`EDGE`].
     pub block: u32,
 }
 
@@ -49,9 +50,10 @@ fn multiple(size: i64, of: u32) -> i64 {
     (size as u64).next_multiple_of(of.into()) as i64
 }
 
-/// Enqueues what makes two float16 of every number of both operands of a product of `batch` matrices. Along k there are all low
-/// terms of the first operand and then its high ones, and the other way round of the second; each part is as long as the
-/// padded k, filled up with zeros. Behind the last row (column) are copies of it.
+/// Enqueues what makes two float16 of every number of both operands of a product of `batch`
+/// matrices. Along k there are all low terms of the first operand and then its high ones, and the
+/// other way round of the second; each part is as long as the padded k, filled up with zeros.
+/// Behind the last row (column) are copies of it.
 pub fn halves(cx: &Context, operands: [Floats; 2], batch: i64) -> Result<[(Source, Marks); 2]> {
     let [a, b] = operands.map(|of| Layout::new(Form::Halves, of, batch));
     let words = cx.empty(DType::I32, &[a.words() + b.words()])?;
@@ -78,7 +80,8 @@ struct Layout<'s> {
     /// Rows (columns) and length with padding.
     rows: i64,
     length: i64,
-    /// Elements from one line of neighbours to the next, from one part of k to the next, and of a matrix.
+    /// Elements from one line of neighbours to the next, from one part of k to the next, and of a
+    /// matrix.
     line: i64,
     apart: i64,
     matrix: i64,

@@ -2,9 +2,10 @@
 
 /// The shape of the work of one workgroup. Every number is a power of two.
 ///
-/// Invocations form patches of `lanes_m x lanes_n` in Z-order; a patch covers `lanes_m * thread_m` by
-/// `lanes_n * thread_n` outputs, of which an invocation owns groups of up to four neighbours, the groups of a patch's
-/// invocations interleaved, so that shared memory is read in whole vectors by neighbours.
+/// Invocations form patches of `lanes_m x lanes_n` in Z-order; a patch covers `lanes_m * thread_m`
+/// by `lanes_n * thread_n` outputs, of which an invocation owns groups of up to four neighbours,
+/// the groups of a patch's invocations interleaved, so that shared memory is read in whole vectors
+/// by neighbours.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tile {
     /// Rows of the result that a workgroup computes.
@@ -21,16 +22,21 @@ pub struct Tile {
     pub lanes_m: u32,
     /// Invocations of a patch along n.
     pub lanes_n: u32,
-    /// 2: the next k-tile is stored while this one is read, one barrier a k-tile. 1: half the memory, two barriers.
+    /// 2: the next k-tile is stored while this one is read, one barrier a k-tile. 1: half the
+    /// memory, two barriers.
     pub stages: u32,
-    /// Neighbouring invocations that read along k, where an operand is contiguous along k and transposed on its way
-    /// to shared memory: more of them use memory better and shared memory worse.
+    /// Neighbouring invocations that read along k, where an operand is contiguous along k and
+    /// transposed on its way to shared memory: more of them use memory better and shared memory
+    /// worse.
     pub k_lanes: u32,
-    /// Transposed tiles are stored with columns exchanged (xor), so that their stores meet no bank twice.
+    /// Transposed tiles are stored with columns exchanged (xor), so that their stores meet no bank
+    /// twice.
     pub swizzle: bool,
-    /// The last k-tile prefetches nothing: less to wait for where k is short, a branch where it is long.
+    /// The last k-tile prefetches nothing: less to wait for where k is short, a branch where it is
+    /// long.
     pub guard: bool,
-    /// Two k-tiles a turn of the loop, for two stages: which stage is read is then known when the kernel is compiled.
+    /// Two k-tiles a turn of the loop, for two stages: which stage is read is then known when the
+    /// kernel is compiled.
     pub unroll: bool,
 }
 
@@ -91,8 +97,8 @@ impl Tile {
             && (self.stages == 2 || !self.unroll)
     }
 
-    /// Reads `128x256x16/8x8/8x4`, then optionally `/s1` (one stage), `/k2` (k lanes), `/x` (swizzle), `/g` (guard),
-    /// `/u` (unroll).
+    /// Reads `128x256x16/8x8/8x4`, then optionally `/s1` (one stage), `/k2` (k lanes), `/x`
+    /// (swizzle), `/g` (guard), `/u` (unroll).
     pub fn parse(text: &str) -> Option<Tile> {
         let mut parts = text.split('/');
         let numbers = |part: Option<&str>| -> Option<Vec<u32>> {

@@ -1,8 +1,10 @@
 //! Whole waves of workgroups, and a rest.
 //!
-//! Where a product's tiles are few more than run at the same time, most units wait for the last ones. So the rows that fill all units a whole number of times are
-//! one launch, and k of the other rows is divided until these fill the units too. Both are independent and run side by side. (The idea, with another way to divide
-//! the rest, is that of Osama and others, "Stream-K: work-centric parallel decomposition for dense matrix-matrix multiplication on the GPU", PPoPP 2023.)
+//! Where a product's tiles are few more than run at the same time, most units wait for the last
+//! ones. So the rows that fill all units a whole number of times are one launch, and k of the other
+//! rows is divided until these fill the units too. Both are independent and run side by side. (The
+//! idea, with another way to divide the rest, is that of Osama and others, "Stream-K: work-centric
+//! parallel decomposition for dense matrix-matrix multiplication on the GPU", PPoPP 2023.)
 
 use crate::matmul::select::{self, Choice, Limits, Work};
 use crate::matmul::tile::Tile;
@@ -21,8 +23,9 @@ pub struct Waves<T = Tile> {
 /// Waves from which the last one is a small part.
 const MOST: f64 = 8.0;
 
-/// The two launches of the least estimated time, and that, for `size = [batch, m, n, k]`, of tiles with their work and their rates, and of what is best for a
-/// size in one launch; `None` for a batch, and where there is not one whole wave, or nothing beside.
+/// The two launches of the least estimated time, and that, for `size = [batch, m, n, k]`, of tiles
+/// with their work and their rates, and of what is best for a size in one launch; `None` for a
+/// batch, and where there is not one whole wave, or nothing beside.
 pub fn choose<T>(
     limits: &Limits,
     size: [i64; 4],

@@ -16,7 +16,8 @@ pub fn upload_bytes(cx: &Context, dst: u64, bytes: &[u8], wait: bool) -> Result<
     Ok(())
 }
 
-/// Downloads a tensor of any strides as contiguous bytes. Unless it is to `wait`, pinned memory may be written after the return.
+/// Downloads a tensor of any strides as contiguous bytes. Unless it is to `wait`, pinned memory may
+/// be written after the return.
 pub fn read_back(cx: &Context, src: &View, bytes: &mut [u8], wait: bool) -> Result<()> {
     let dense = if src.negative { contiguous(cx, src)? } else { as_contiguous(cx, src)? };
     if cx.infers() || !cx.device.download_pinned(dense.data, bytes, wait)? {
@@ -45,8 +46,8 @@ pub fn contiguous(cx: &Context, t: &View) -> Result<View> {
     Ok(dense)
 }
 
-/// The elements in dense memory of the wanted order: with channels (dimension 1) closest if `last`, else row-major. The tensor
-/// itself if it lies so.
+/// The elements in dense memory of the wanted order: with channels (dimension 1) closest if `last`,
+/// else row-major. The tensor itself if it lies so.
 pub fn in_memory_format(cx: &Context, t: &View, last: bool) -> Result<View> {
     let strides = memory_format::strides(&t.sizes, last);
     let fits = t.sizes.iter().zip(&t.strides).zip(&strides).all(|((&n, s), want)| n == 1 || s == want);
@@ -90,8 +91,8 @@ pub fn device_copy(cx: &Context, src: &View, dst: &View) -> Result<()> {
     kernel::run(cx, &COPY, &[&dst], &[Input::Tensor(src)], dtype)
 }
 
-/// Source and target as a copy kernel sees them. Bits of one dtype move as they are: NaN payloads survive, and no float
-/// capability is asked of the adapter.
+/// Source and target as a copy kernel sees them. Bits of one dtype move as they are: NaN payloads
+/// survive, and no float capability is asked of the adapter.
 pub fn as_bits(src: &View, dst: &View) -> (View, View) {
     let (mut src, mut dst) = (src.clone(), dst.clone());
     if src.dtype == dst.dtype {

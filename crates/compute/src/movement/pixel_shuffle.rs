@@ -1,5 +1,5 @@
-//! Pixels of `factor` by `factor` blocks to channels and back (Shi et al., "Real-time single image and video super-resolution
-//! using an efficient sub-pixel convolutional neural network", 2016).
+//! Pixels of `factor` by `factor` blocks to channels and back (Shi et al., "Real-time single image
+//! and video super-resolution using an efficient sub-pixel convolutional neural network", 2016).
 
 use crate::context::Context;
 use crate::error::Result;
@@ -14,7 +14,8 @@ pub fn result(cx: &Context, t: &View, last: [i64; 3]) -> Result<View> {
     cx.empty_strided(t.dtype, &sizes, &memory_format::strides(&sizes, is_channels_last(t)))
 }
 
-/// `[.., channels, row of block, column of block, height, width]` of channels that are the pixels of blocks.
+/// `[.., channels, row of block, column of block, height, width]` of channels that are the pixels
+/// of blocks.
 pub fn deep_blocks(t: &View, factor: i64) -> View {
     let (mut sizes, mut strides) = (t.sizes.clone(), t.strides.clone());
     let d = t.dim() - 3;

@@ -1,4 +1,5 @@
-//! Elements in another order: flip, roll, channel_shuffle, repeat_interleave; the gradient of unfold.
+//! Elements in another order: flip, roll, channel_shuffle, repeat_interleave; the gradient of
+//! unfold.
 
 use crate::context::Context;
 use crate::error::Result;

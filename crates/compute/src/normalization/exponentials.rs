@@ -1,4 +1,5 @@
-//! The largest element of a row, and the sum of the exponentials of what the others are below it: what softmax and cross-entropy divide by.
+//! The largest element of a row, and the sum of the exponentials of what the others are below it:
+//! what softmax and cross-entropy divide by.
 
 use crate::primitives::rows::{Share, pairwise};
 use dml_kernel::{Builder, Pointer, ScalarType, Value, math};
@@ -15,8 +16,8 @@ pub struct Exponentials<'b> {
 }
 
 impl<'b> Exponentials<'b> {
-    /// Of a row that is held: its elements `x` at `at`, those that it does not have being minus infinity. Also `exp(x - largest)` of each,
-    /// and 0 for those.
+    /// Of a row that is held: its elements `x` at `at`, those that it does not have being minus
+    /// infinity. Also `exp(x - largest)` of each, and 0 for those.
     pub fn of_held(row: &Share<'b>, at: &[Value<'b>], x: &[Value<'b>]) -> (Self, Vec<Value<'b>>) {
         let largest = row.max(pairwise(x.to_vec(), |x, y| x.max(y)));
         let terms: Vec<Value> =

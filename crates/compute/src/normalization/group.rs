@@ -1,5 +1,5 @@
-//! Group normalisation: over the channels of a group and all positions, for each element of the batch (Y. Wu and K. He,
-//! "Group normalization", ECCV 2018).
+//! Group normalisation: over the channels of a group and all positions, for each element of the
+//! batch (Y. Wu and K. He, "Group normalization", ECCV 2018).
 
 use crate::normalization::terms::times;
 use crate::reduction::fold::{Fold, Scope, Values};

@@ -1,5 +1,5 @@
-//! RMS normalisation: by the root of the mean square over the last dimensions (B. Zhang and R. Sennrich, "Root mean
-//! square layer normalization", NeurIPS 2019).
+//! RMS normalisation: by the root of the mean square over the last dimensions (B. Zhang and R.
+//! Sennrich, "Root mean square layer normalization", NeurIPS 2019).
 
 use crate::reduction::fold::{Fold, Scope, Values};
 use dml_kernel::{DType, ScalarType, Value, math};

@@ -1,4 +1,5 @@
-//! Layer and RMS normalisation of rows that fit into the registers of a workgroup: each is read once.
+//! Layer and RMS normalisation of rows that fit into the registers of a workgroup: each is read
+//! once.
 
 use crate::context::Context;
 use crate::dtype::accumulator;
@@ -69,7 +70,8 @@ impl Problem<'_> {
         Extent { rows: self.input.numel() / self.n, n: self.n, inner: 1 }
     }
 
-    /// Writes the normalised rows and, one number a row, their means (not for [`Norm::Rms`]) and scales.
+    /// Writes the normalised rows and, one number a row, their means (not for [`Norm::Rms`]) and
+    /// scales.
     pub fn forward(&self, cx: &Context, eps: f64, out: &View, mean: Option<&View>, scale: &View) -> Result<()> {
         if self.input.numel() == 0 {
             return Ok(());
@@ -151,8 +153,8 @@ impl KernelSpec for ForwardSpec {
     }
 }
 
-/// The input's gradient: `(g * weight - mean(g * weight) - y * mean(g * weight * y)) * scale`, without the first mean if none is
-/// subtracted.
+/// The input's gradient: `(g * weight - mean(g * weight) - y * mean(g * weight * y)) * scale`,
+/// without the first mean if none is subtracted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct BackwardSpec(Spec);
 

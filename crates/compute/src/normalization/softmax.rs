@@ -1,8 +1,8 @@
 //! softmax and log_softmax, forward and backward.
 //!
-//! A row of up to a few thousand elements is read once and held in registers of the invocations that share it. Longer
-//! rows are read twice; the first reading keeps a running maximum and a sum scaled to it (Milakov and Gimelshein,
-//! "Online normalizer calculation for softmax", 2018).
+//! A row of up to a few thousand elements is read once and held in registers of the invocations
+//! that share it. Longer rows are read twice; the first reading keeps a running maximum and a sum
+//! scaled to it (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018).
 
 use crate::context::Context;
 use crate::dtype::accumulator;
@@ -42,7 +42,8 @@ pub fn softmax_into(cx: &Context, x: &View, dim: usize, out: &View) -> Result<()
     rows(cx, Mode::Softmax, std::slice::from_ref(x), dim, out)
 }
 
-/// The gradient of softmax from that of its result `y`, of contiguous tensors of one dtype; `out` may be `grad`.
+/// The gradient of softmax from that of its result `y`, of contiguous tensors of one dtype; `out`
+/// may be `grad`.
 pub fn softmax_gradient_into(cx: &Context, grad: &View, y: &View, dim: usize, out: &View) -> Result<()> {
     rows(cx, Mode::SoftmaxGrad, &[grad.clone(), y.clone()], dim, out)
 }

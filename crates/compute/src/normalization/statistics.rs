@@ -13,7 +13,8 @@ use crate::scalar::Scalar as Number;
 use crate::view::View;
 use smallvec::SmallVec;
 
-/// Mean, `1 / sqrt(variance + eps)` and variance over some dimensions, into as many tensors as are given.
+/// Mean, `1 / sqrt(variance + eps)` and variance over some dimensions, into as many tensors as are
+/// given.
 pub fn moments(cx: &Context, input: &View, axes: Axes, eps: f64, outs: &[&View]) -> Result<()> {
     moments_of(cx, input, axes, eps, outs, false)
 }
@@ -30,7 +31,8 @@ fn moments_of(cx: &Context, input: &View, axes: Axes, eps: f64, outs: &[&View], 
     reduce(cx, &fold, &Reduction { inputs: &[input], outs, axes, tables: &[], numbers })
 }
 
-/// `running = (1 - momentum) * running + momentum * of the batch`, the variance corrected by a factor.
+/// `running = (1 - momentum) * running + momentum * of the batch`, the variance corrected by a
+/// factor.
 pub fn update(cx: &Context, running: [&View; 2], batch: [&View; 2], momentum: f64, correction: f64) -> Result<()> {
     let dtype = accumulator(running[0].dtype);
     let mut inputs: SmallVec<[Input; 7]> = running.iter().chain(&batch).map(|&t| Input::Tensor(t.clone())).collect();

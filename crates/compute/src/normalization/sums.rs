@@ -11,7 +11,8 @@ use crate::view::View;
 use dml_kernel::{ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// What is summed: `t = grad * weight` and `t * (x - mean) * scale`, of what there is. Views of one shape.
+/// What is summed: `t = grad * weight` and `t * (x - mean) * scale`, of what there is. Views of one
+/// shape.
 pub struct Products<'t> {
     pub grad: &'t View,
     pub x: &'t View,
@@ -58,7 +59,8 @@ impl Fold for Fields {
 }
 
 impl Products<'_> {
-    /// Sums over some dimensions: of the products and, if there is a second result, of the plain terms.
+    /// Sums over some dimensions: of the products and, if there is a second result, of the plain
+    /// terms.
     pub fn sum(&self, cx: &Context, axes: Axes, outs: &[&View]) -> Result<()> {
         let terms = [Some(self.grad), Some(self.x), self.mean, self.scale, self.weight];
         let inputs: SmallVec<[&View; 5]> = terms.into_iter().flatten().collect();

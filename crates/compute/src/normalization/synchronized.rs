@@ -1,13 +1,13 @@
-//! The parts of a batch normalisation whose batch is spread over several devices (SyncBatchNorm). Statistics are in the
-//! accumulator's dtype: float32 for half-precision inputs.
+//! The parts of a batch normalisation whose batch is spread over several devices (SyncBatchNorm).
+//! Statistics are in the accumulator's dtype: float32 for half-precision inputs.
 
 use crate::reduction::fold::{Fold, Scope, Values};
 use crate::reduction::variance::Moments;
 use dml_kernel::{ScalarType, Value, math};
 use smallvec::{SmallVec, smallvec};
 
-/// Joins parts, each given by its mean, inverse deviation and count. `numbers[0]` is eps. Yields the mean, the inverse
-/// deviation, and the variance of a sample.
+/// Joins parts, each given by its mean, inverse deviation and count. `numbers[0]` is eps. Yields
+/// the mean, the inverse deviation, and the variance of a sample.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Gather(pub Moments);
 

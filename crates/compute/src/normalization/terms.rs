@@ -27,7 +27,8 @@ impl Terms {
         kernel::run_operands(cx, NORMALIZE.with(present), &[out], &inputs, accumulator(x.dtype))
     }
 
-    /// The input's gradient: `(g * weight - (total + y * product) / n) * scale` with `y = (x - mean) * scale`.
+    /// The input's gradient: `(g * weight - (total + y * product) / n) * scale` with
+    /// `y = (x - mean) * scale`.
     pub fn gradient(&self, cx: &Context, grad: &View, x: &View, sums: &Sums, out: &View) -> Result<()> {
         let (total, product) = (sums.total.as_ref(), sums.product.as_ref());
         let weight = self.weight.as_ref();

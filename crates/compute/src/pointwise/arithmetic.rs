@@ -13,12 +13,14 @@ pub fn product<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     if x.scalar() == dml_kernel::ScalarType::Bool { x & y } else { x * y }
 }
 
-/// [`product`] that other arithmetic goes on with: of floats it is not 0 where an adapter flushes subnormal numbers.
+/// [`product`] that other arithmetic goes on with: of floats it is not 0 where an adapter flushes
+/// subnormal numbers.
 pub fn exact_product<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     if x.scalar().is_float() { math::mul(x, y) } else { product(x, y) }
 }
 
-/// `x * y + c`; the product may be beyond the range where the sum is not. Of integers modulo their width, of bools logic.
+/// `x * y + c`; the product may be beyond the range where the sum is not. Of integers modulo their
+/// width, of bools logic.
 pub fn multiply_add<'b>(x: Value<'b>, y: Value<'b>, c: Value<'b>) -> Value<'b> {
     let product = exact_product(x, y);
     let plain = sum(c, product);

@@ -70,7 +70,8 @@ functions! {
 const DIVISOR: &[Guard] =
     &[Guard { operand: 1, domain: Domain::Divisor, refusal: Refusal::Value("ZeroDivisionError") }];
 
-/// An integer divisor that no driver divides by wrongly: 1 in place of 0, and of -1, whose quotient is a negation.
+/// An integer divisor that no driver divides by wrongly: 1 in place of 0, and of -1, whose quotient
+/// is a negation.
 fn safe<'b>(divisor: Value<'b>) -> Value<'b> {
     let zero = divisor.eq(0);
     let unsafe_ = if divisor.scalar().is_signed() { zero | divisor.eq(-1) } else { zero };
@@ -89,7 +90,8 @@ fn quotient<'b>(a: Value<'b>, b: Value<'b>, steps: Precision) -> Value<'b> {
     }
 }
 
-/// `a - b * trunc(a / b)`, exact. Not by a remainder instruction: Vulkan leaves it undefined for negative numbers.
+/// `a - b * trunc(a / b)`, exact. Not by a remainder instruction: Vulkan leaves it undefined for
+/// negative numbers.
 fn rest<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
     match a.scalar() {
         s if s.is_float() => math::fmod(a, b),
@@ -113,7 +115,8 @@ fn modulo<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
     crosses(rest, b).select(other, rest)
 }
 
-/// The quotient rounded down. For floats by Python's algorithm, which CPU follows: `a - mod` is a multiple of `b`.
+/// The quotient rounded down. For floats by Python's algorithm, which CPU follows: `a - mod` is a
+/// multiple of `b`.
 fn floor_quotient<'b>(a: Value<'b>, b: Value<'b>, steps: Precision) -> Value<'b> {
     match a.scalar() {
         s if s.is_float() => {

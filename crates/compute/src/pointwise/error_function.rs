@@ -1,10 +1,12 @@
-//! Relatives of the error function: its inverse, its scaled complement, and the normal distribution's functions.
+//! Relatives of the error function: its inverse, its scaled complement, and the normal
+//! distribution's functions.
 
 use crate::functions;
 use dml_kernel::{Value, math};
 use math::special;
 
-/// Logarithm of the normal distribution function: far left from [`special::erfcx`], which does not vanish there.
+/// Logarithm of the normal distribution function: far left from [`special::erfcx`], which does not
+/// vanish there.
 fn log_ndtr(x: Value<'_>) -> Value<'_> {
     let t = x * std::f64::consts::FRAC_1_SQRT_2;
     let left = x.lt(-1.0);

@@ -39,7 +39,8 @@ fn next<'b>(from: Value<'b>, to: Value<'b>, dtype: DType) -> Value<'b> {
         let magnitude = bits & b.int(signed, magnitude_bits);
         bits.lt(0).select(-magnitude, magnitude)
     };
-    // The distance of neighbours in bits of the compute type. Below 2^-14 those of f16 are 2^-24 apart.
+    // The distance of neighbours in bits of the compute type. Below 2^-14 those of f16 are 2^-24
+    // apart.
     let unit = b.int(
         signed,
         match dtype {
@@ -71,7 +72,8 @@ fn next<'b>(from: Value<'b>, to: Value<'b>, dtype: DType) -> Value<'b> {
     from.is_nan().select(from, to.is_nan().select(to, result))
 }
 
-/// The mantissa, and the exponent as i32. Zero, infinities and NaN are their own mantissa, with exponent 0.
+/// The mantissa, and the exponent as i32. Zero, infinities and NaN are their own mantissa, with
+/// exponent 0.
 fn parts(x: Value<'_>) -> Vec<Value<'_>> {
     let b = x.builder();
     let bits_type = x.scalar().unsigned();
@@ -81,7 +83,8 @@ fn parts(x: Value<'_>) -> Vec<Value<'_>> {
     let bits = x.bitcast(bits_type);
     let sign = bits & int(1 << (width - 1));
     let magnitude = bits & int((1 << (width - 1)) - 1);
-    // A subnormal number gets a leading one, which is subtracted again: no arithmetic meets the number itself.
+    // A subnormal number gets a leading one, which is subtracted again: no arithmetic meets the
+    // number itself.
     let subnormal = magnitude.lt(int(1 << digits));
     let one = int(bias << digits);
     let lifted = ((magnitude | one).bitcast(x.scalar()) - 1.0).bitcast(bits_type);

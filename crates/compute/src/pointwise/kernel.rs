@@ -120,7 +120,8 @@ fn is_constant(constants: u32, count: usize, i: usize) -> bool {
     constants >> (count - 1 - i) & 1 == 1
 }
 
-/// Neighbours that an invocation of a dense walk computes: 16 bytes of the widest operand, where all are aligned.
+/// Neighbours that an invocation of a dense walk computes: 16 bytes of the widest operand, where
+/// all are aligned.
 fn lanes(tensors: &[&View], constants: u32, heavy: bool) -> u32 {
     if heavy {
         return 1;
@@ -253,7 +254,8 @@ impl Spec {
         b.finish()
     }
 
-    /// What the queue must know of the kernel to fuse it with others: of a dense walk in 32 bits that reports nothing.
+    /// What the queue must know of the kernel to fuse it with others: of a dense walk in 32 bits
+    /// that reports nothing.
     fn describe(&self) -> Option<Pointwise> {
         if !matches!(self.walk, Walk::Dense { .. }) || self.index != ScalarType::U32 || self.guards().next().is_some() {
             return None;
@@ -282,8 +284,8 @@ impl Spec {
     }
 }
 
-/// The values of all inputs for one element in the common dtype's compute type, given the numbers, and the values and dtypes of
-/// the tensors that stand between them.
+/// The values of all inputs for one element in the common dtype's compute type, given the numbers,
+/// and the values and dtypes of the tensors that stand between them.
 pub fn assemble<'b>(
     numbers: &[Option<Value<'b>>],
     tensors: &[Value<'b>],

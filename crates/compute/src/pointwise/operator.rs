@@ -1,4 +1,5 @@
-//! Operators on the pointwise kernel: arguments to operands, type promotion, and the result's shape, strides and dtype.
+//! Operators on the pointwise kernel: arguments to operands, type promotion, and the result's
+//! shape, strides and dtype.
 
 use crate::pointwise::kernel::{Operand, tensors};
 use crate::view::{Dims, View, layout};
@@ -10,7 +11,8 @@ use smallvec::SmallVec;
 pub enum Rule {
     /// The promoted dtype of the inputs.
     Promote,
-    /// The same, and nothing else: `out=` of another dtype is refused where [`Promote`](Rule::Promote) casts.
+    /// The same, and nothing else: `out=` of another dtype is refused where
+    /// [`Promote`](Rule::Promote) casts.
     Exact,
     /// Promoted, integers and bool become the default float dtype.
     Float,

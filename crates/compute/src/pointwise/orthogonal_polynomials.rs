@@ -1,10 +1,12 @@
-//! Orthogonal polynomials of degree n, elementwise in x and n. A fractional n is cut; a negative one, NaN and infinity
-//! give 0.
+//! Orthogonal polynomials of degree n, elementwise in x and n. A fractional n is cut; a negative
+//! one, NaN and infinity give 0.
 //!
-//! By their recurrences, one rounding less a step than written, which stop where a value has overflowed. Chebyshev's of a high
-//! degree by their trigonometric form within -1 to 1, and by the hyperbolic one outside, which take the same time for every
-//! degree: of a degree of 2^53, just above 1, no recurrence would end. Laguerre's and Legendre's of a degree above 2^20 are NaN,
-//! as Hermite's are above the CPU's limits: the CPU takes minutes for one, and a GPU's driver ends a program that does.
+//! By their recurrences, one rounding less a step than written, which stop where a value has
+//! overflowed. Chebyshev's of a high degree by their trigonometric form within -1 to 1, and by the
+//! hyperbolic one outside, which take the same time for every degree: of a degree of 2^53, just
+//! above 1, no recurrence would end. Laguerre's and Legendre's of a degree above 2^20 are NaN, as
+//! Hermite's are above the CPU's limits: the CPU takes minutes for one, and a GPU's driver ends a
+//! program that does.
 
 use crate::functions;
 use crate::pointwise::special::acosh;
@@ -12,7 +14,8 @@ use crate::primitives::loops::SOFTWARE_TURNS;
 use dml_kernel::math::special::fused;
 use dml_kernel::{ScalarType, Value, math};
 
-/// A polynomial of a cut degree; 0 where that is negative or, as C converts to an integer, does not fit.
+/// A polynomial of a cut degree; 0 where that is negative or, as C converts to an integer, does not
+/// fit.
 fn valid<'b>(x: Value<'b>, n: Value<'b>, body: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) -> Value<'b> {
     let n = n.trunc();
     let valid = n.ge(0) & n.lt(2f64.powi(63));
@@ -30,8 +33,8 @@ fn bounded<'b>(n: Value<'b>, value: Value<'b>) -> Value<'b> {
     n.gt(MAX_STEPS).select(value.like(f64::NAN), value)
 }
 
-/// The polynomial of degree n from those of degrees 0 (one) and 1: `step(k, P_k-1, P_k)` is that of degree k + 1. So many
-/// `steps` are a turn of the loop.
+/// The polynomial of degree n from those of degrees 0 (one) and 1: `step(k, P_k-1, P_k)` is that of
+/// degree k + 1. So many `steps` are a turn of the loop.
 fn recurrence<'b>(
     n: Value<'b>,
     first: Value<'b>,
@@ -76,10 +79,12 @@ enum Kind {
     W,
 }
 
-/// The degree above which Chebyshev's polynomials outside of -1 to 1 are computed in the hyperbolic form.
+/// The degree above which Chebyshev's polynomials outside of -1 to 1 are computed in the hyperbolic
+/// form.
 const HYPERBOLIC: f64 = 4096.0;
 
-/// Chebyshev's polynomial of a high degree right of 1: NaN where it overflows, as by the recurrence.
+/// Chebyshev's polynomial of a high degree right of 1: NaN where it overflows, as by the
+/// recurrence.
 fn hyperbolic<'b>(x: Value<'b>, n: Value<'b>, kind: Kind) -> Value<'b> {
     let t = acosh(x);
     let value = match kind {
@@ -121,7 +126,8 @@ fn chebyshev<'b>(x: Value<'b>, n: Value<'b>, kind: Kind, most: f64) -> Value<'b>
             result.set(recurrence(degree, first, 1, |_, before, now| fused(twice, now, -before)));
         },
     );
-    // Left of -1 they are those of the other side, V and W changing places, with the sign of the degree.
+    // Left of -1 they are those of the other side, V and W changing places, with the sign of the
+    // degree.
     b.if_(far, || {
         let size = x.abs();
         let mirrored = match kind {
@@ -142,7 +148,8 @@ fn chebyshev<'b>(x: Value<'b>, n: Value<'b>, kind: Kind, most: f64) -> Value<'b>
     edge.select(x.gt(0).select(right, alternating(n, left)), result.get())
 }
 
-/// Hermite's polynomials, the physicists' for a `factor` of 2 and the probabilists' for 1, of the argument times that.
+/// Hermite's polynomials, the physicists' for a `factor` of 2 and the probabilists' for 1, of the
+/// argument times that.
 fn hermite<'b>(x: Value<'b>, n: Value<'b>, factor: f64) -> Value<'b> {
     // CPU's limits of the degree: NaN above.
     let limit = if x.scalar() == ScalarType::F64 { 512.0 } else { 128.0 };

@@ -61,7 +61,8 @@ fn power<'b>(base: Value<'b>, exponent: Value<'b>) -> Value<'b> {
     if base.scalar().is_float() { math::pow(base, exponent) } else { integer_power(base, exponent) }
 }
 
-/// [`power`] with an exponent that is a number: of 0.5 and -0.5 the root, which differs from the power at -0.0 and -infinity.
+/// [`power`] with an exponent that is a number: of 0.5 and -0.5 the root, which differs from the
+/// power at -0.0 and -infinity.
 fn power_or_root<'b>(base: Value<'b>, exponent: Value<'b>) -> Value<'b> {
     let general = power(base, exponent);
     if !base.scalar().is_float() {

@@ -1,5 +1,5 @@
-//! Functions of one tensor composed of the math library's: inverse hyperbolic, logit, entropy, sinc, and replacements
-//! of what is not a number.
+//! Functions of one tensor composed of the math library's: inverse hyperbolic, logit, entropy,
+//! sinc, and replacements of what is not a number.
 
 use crate::functions;
 use crate::pointwise::binary::copysign;

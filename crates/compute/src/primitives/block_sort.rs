@@ -1,6 +1,7 @@
-//! Stable sorting of rows by a digit in one workgroup: an invocation holds neighbouring elements in registers, counts its
-//! digits in cells of its own, and the sums of the cells before tell each element its place (Merrill and Grimshaw, "High
-//! performance and scalable radix sorting", Parallel Processing Letters 21, 2011). Elements change places through shared memory.
+//! Stable sorting of rows by a digit in one workgroup: an invocation holds neighbouring elements in
+//! registers, counts its digits in cells of its own, and the sums of the cells before tell each
+//! element its place (Merrill and Grimshaw, "High performance and scalable radix sorting", Parallel
+//! Processing Letters 21, 2011). Elements change places through shared memory.
 
 use crate::primitives::prefix_sum;
 use dml_kernel::dense::GROUP;
@@ -49,8 +50,8 @@ impl Shape {
     }
 }
 
-/// Length of an array in which every 32 words are followed by an unused one: invocations that access words at a distance
-/// of a power of two then use different banks.
+/// Length of an array in which every 32 words are followed by an unused one: invocations that
+/// access words at a distance of a power of two then use different banks.
 const fn padded(words: u32) -> u32 {
     words + words / 32
 }
@@ -73,7 +74,8 @@ pub fn joined<'b>(low: Value<'b>, high: Value<'b>) -> Value<'b> {
     low.cast(ScalarType::U64) | (high.cast(ScalarType::U64) << 32)
 }
 
-/// The digit at a shift (u32, a multiple of [`BITS`]) of element `k`, whose key of dtype `keys` lies in the first words.
+/// The digit at a shift (u32, a multiple of [`BITS`]) of element `k`, whose key of dtype `keys`
+/// lies in the first words.
 pub fn digit<'b>(words: &[Vec<Value<'b>>], k: usize, keys: DType, shift: Value<'b>) -> Value<'b> {
     let word = if keys == DType::U64 { shift.ge(32).select(words[1][k], words[0][k]) } else { words[0][k] };
     (word >> (shift & 31)) & ((1 << BITS) - 1)
@@ -121,7 +123,8 @@ impl<'b> BlockSort<'b> {
         self.memory[0].load(bank(at))
     }
 
-    /// Puts each element's words (u32, by word and element) at its place in the tile, and takes those that the order says.
+    /// Puts each element's words (u32, by word and element) at its place in the tile, and takes
+    /// those that the order says.
     pub fn exchange(&self, words: &[Vec<Value<'b>>], places: &[Value<'b>], order: Order) -> Vec<Vec<Value<'b>>> {
         let from: Vec<Value> = places.iter().map(|&at| bank(at)).collect();
         let to: Vec<Value> = self.places(order).into_iter().map(bank).collect();
@@ -139,11 +142,12 @@ impl<'b> BlockSort<'b> {
         moved
     }
 
-    /// The place in the tile that each of the invocation's elements has among those of its row, by its digit (u32 below 16)
-    /// and of equal ones by where it is. The elements are held blocked.
+    /// The place in the tile that each of the invocation's elements has among those of its row, by
+    /// its digit (u32 below 16) and of equal ones by where it is. The elements are held blocked.
     pub fn ranks(&self, digits: &[Value<'b>]) -> Vec<Value<'b>> {
         let (b, cells, Shape { each, threads, .. }) = (self.b, self.memory[0], self.shape);
-        // Cells lie by row, then by the digit's low bits, then by invocation, so that an invocation sums up neighbours of its row.
+        // Cells lie by row, then by the digit's low bits, then by invocation, so that an invocation
+        // sums up neighbours of its row.
         let own = bank(self.me * CELLS);
         b.barrier();
         (0..CELLS).for_each(|k| cells.store(own + k, b.u32(0)));

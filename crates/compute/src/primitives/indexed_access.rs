@@ -1,8 +1,9 @@
 //! One kernel for every operator that finds elements through index tensors.
 //!
-//! It walks a shape. Each element `w` of the walk has a place in the *base*: the sum of the walk's own strides in the
-//! base and of `index[w] * stride` over the selectors. The element there is read, written or numbered. An index out of
-//! range is reported, and nothing happens for its element.
+//! It walks a shape. Each element `w` of the walk has a place in the *base*: the sum of the walk's
+//! own strides in the base and of `index[w] * stride` over the selectors. The element there is
+//! read, written or numbered. An index out of range is reported, and nothing happens for its
+//! element.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -38,7 +39,8 @@ pub enum Action<'t> {
     Write(&'t View),
     /// It gets an element of these bits.
     Fill(u64),
-    /// Its number goes to this u32 row, at the walk's row-major index; `none` stands for an index out of range.
+    /// Its number goes to this u32 row, at the walk's row-major index; `none` stands for an index
+    /// out of range.
     Number {
         /// The row.
         row: &'t View,

@@ -1,7 +1,9 @@
-//! Kernels of operators: a specialisation that writes its kernel, and a launch of it with arguments by name.
+//! Kernels of operators: a specialisation that writes its kernel, and a launch of it with arguments
+//! by name.
 //!
-//! A kernel is a type, its [`KernelSpec`]: everything that changes the code, which is the key that it is found by. What it takes is declared
-//! with [`parameters!`](dml_engine::parameters) in terms of the kinds here and in [`dml_engine::interface`].
+//! A kernel is a type, its [`KernelSpec`]: everything that changes the code, which is the key that
+//! it is found by. What it takes is declared with [`parameters!`](dml_engine::parameters) in terms
+//! of the kinds here and in [`dml_engine::interface`].
 
 use crate::context::Context;
 use crate::error::Result;
@@ -39,7 +41,8 @@ pub trait KernelSpec: Interface + KernelKey {
 }
 
 impl Context<'_> {
-    /// Enqueues a run of the kernel of `spec`, which is written the first time it is asked for, on so many workgroups.
+    /// Enqueues a run of the kernel of `spec`, which is written the first time it is asked for, on
+    /// so many workgroups.
     pub fn run<S: KernelSpec>(&self, spec: &S, arguments: &S::Arguments<'_>, groups: [u32; 3]) -> Result<()> {
         if self.infers() {
             return Ok(());
@@ -48,8 +51,8 @@ impl Context<'_> {
         self.enqueue(kernel, spec, arguments, groups)
     }
 
-    /// As [`run`](Self::run), of a launch that does so many operations (see [`Launch::work`](dml_engine::Launch::work)): what takes long on a slow
-    /// GPU is cut.
+    /// As [`run`](Self::run), of a launch that does so many operations (see
+    /// [`Launch::work`](dml_engine::Launch::work)): what takes long on a slow GPU is cut.
     pub fn run_heavy<S: KernelSpec>(
         &self,
         spec: &S,
@@ -174,7 +177,8 @@ impl Parameter for InDType {
 pub fn number_word(dtype: DType, x: Number) -> u64 {
     match dtype.compute() {
         ScalarType::Bool => u64::from(x.to_f64() != 0.0),
-        // Narrow integers wrap to their width first: no store does it for a number that is compared.
+        // Narrow integers wrap to their width first: no store does it for a number that is
+        // compared.
         ScalarType::I32 => u64::from(match dtype {
             DType::U8 => i32::from(x.to_i64() as u8),
             DType::I8 => i32::from(x.to_i64() as i8),

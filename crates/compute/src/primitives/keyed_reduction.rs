@@ -1,10 +1,11 @@
-//! Combining many contributions into places that are found through keys, in the order of the contributions: the same
-//! bits each time and on every adapter, with no float atomics.
+//! Combining many contributions into places that are found through keys, in the order of the
+//! contributions: the same bits each time and on every adapter, with no float atomics.
 //!
-//! One invocation combines all contributions to one element, one after the other. Which contributions have a key in
-//! common is found by comparing all pairs when there are few, else by sorting the keys ([`crate::primitives::radix_sort`]). A key that
-//! many contributions share would make a long chain: tiles of the sorted contributions that have one key are combined
-//! before, and the chain takes each in one step.
+//! One invocation combines all contributions to one element, one after the other. Which
+//! contributions have a key in common is found by comparing all pairs when there are few, else by
+//! sorting the keys ([`crate::primitives::radix_sort`]). A key that many contributions share would
+//! make a long chain: tiles of the sorted contributions that have one key are combined before, and
+//! the chain takes each in one step.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -42,7 +43,8 @@ pub enum Combine {
     Mean,
 }
 
-/// Contributions and where they go. Each key and each contribution is a slice of elements; both have the same sizes.
+/// Contributions and where they go. Each key and each contribution is a slice of elements; both
+/// have the same sizes.
 pub struct Accumulation<'t> {
     /// What is written; of the contributions' dtype.
     pub dst: &'t View,
@@ -97,7 +99,8 @@ struct Spec {
     places: LayoutSpec,
 }
 
-/// Combines each whole tile of sorted contributions that have one key. Other tiles' results are not defined.
+/// Combines each whole tile of sorted contributions that have one key. Other tiles' results are not
+/// defined.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct TileSpec(Fold);
 
@@ -134,7 +137,8 @@ parameters! {
     }
 }
 
-/// The keys whose contributions are left out, as a kernel's parameter: those from `none` on, and one more.
+/// The keys whose contributions are left out, as a kernel's parameter: those from `none` on, and
+/// one more.
 struct LeftOut;
 
 /// The argument for [`LeftOut`].

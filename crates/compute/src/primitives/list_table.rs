@@ -1,8 +1,8 @@
 //! The table of a launch over lists, and how a workgroup finds its tensor in it.
 //!
-//! The table holds 64-bit words: for each tensor the number of the first workgroup that works on it, then the number of
-//! workgroups of all, then an entry a tensor. An entry is the number of elements, and what else the kernel
-//! wants to know: addresses, in elements, and numbers.
+//! The table holds 64-bit words: for each tensor the number of the first workgroup that works on
+//! it, then the number of workgroups of all, then an entry a tensor. An entry is the number of
+//! elements, and what else the kernel wants to know: addresses, in elements, and numbers.
 
 use dml_engine::interface::{Table, U32, Unordered};
 use dml_engine::{AddressRange, ArgumentBlock, Parameter};
@@ -95,12 +95,14 @@ impl Parameter for ListTable {
 }
 
 impl<'b> Lists<'b> {
-    /// Runs `body` in every workgroup that has work. An invocation works on `lanes` elements at a time, in
-    /// [`rounds`](Self::rounds) turns with the others of its workgroup. `words` is the length of an entry.
+    /// Runs `body` in every workgroup that has work. An invocation works on `lanes` elements at a
+    /// time, in [`rounds`](Self::rounds) turns with the others of its workgroup. `words` is the
+    /// length of an entry.
     pub fn part(&self, lanes: u32, words: u32, body: impl FnOnce(Part<'b>)) {
         let (b, table) = (self.b, self.table);
         let group = b.group_id(0) + b.group_id(1) * b.group_count(0);
-        // The whole workgroup searches: one look each, where a binary search would take several in a row.
+        // The whole workgroup searches: one look each, where a binary search would take several in
+        // a row.
         let found = b.shared(ScalarType::U32, 1, 2);
         b.for_(b.local_id(0), self.tensors, GROUP, |tensor| {
             let [first, next] = [tensor, tensor + 1].map(|i| table.load(i).cast(ScalarType::U32));
@@ -197,7 +199,8 @@ mod tests {
         bytes.chunks_exact(8).map(|b| b.iter().rev().fold(0, |w, &b| w << 8 | u64::from(b))).collect()
     }
 
-    /// Positions beyond 32 bits: the workgroups of tensors of more than 2^33 elements start where they should.
+    /// Positions beyond 32 bits: the workgroups of tensors of more than 2^33 elements start where
+    /// they should.
     #[test]
     fn workgroups_find_their_parts() {
         let (rounds, lanes) = (1u64 << 20, 4);

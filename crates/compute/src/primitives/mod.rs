@@ -1,4 +1,5 @@
-//! What kernels of several families are made of: launching, rows, prefix sums, sorting, indexed access.
+//! What kernels of several families are made of: launching, rows, prefix sums, sorting, indexed
+//! access.
 
 pub mod block_sort;
 pub mod indexed_access;

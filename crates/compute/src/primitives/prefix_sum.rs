@@ -18,8 +18,8 @@ const STEP: u32 = GROUP * EACH;
 /// Up to this many steps one workgroup does them all; beyond, each step has its own.
 const MAX_STEPS: i64 = 8;
 
-/// Replaces the first `n` elements of a contiguous integer tensor by the sums of those before each, and sets element
-/// `n` to the sum of all. Meant for fewer than 2^31 elements.
+/// Replaces the first `n` elements of a contiguous integer tensor by the sums of those before each,
+/// and sets element `n` to the sum of all. Meant for fewer than 2^31 elements.
 pub fn exclusive(cx: &Context, t: &View, n: i64) -> Result<()> {
     let dtype = t.dtype;
     let steps = (n as u64).div_ceil(u64::from(STEP)) as i64;
@@ -75,7 +75,8 @@ parameters! {
     }
 }
 
-/// Sums the step from `start` on: stores what is before each element, plus `before`, and yields the sum of all.
+/// Sums the step from `start` on: stores what is before each element, plus `before`, and yields the
+/// sum of all.
 fn step<'b>(
     b: &'b Builder,
     data: Pointer<'b>,
@@ -152,18 +153,19 @@ pub fn scratch(b: &Builder, scalar: ScalarType) -> Shared<'_> {
     b.shared(scalar, 1, 2 * GROUP)
 }
 
-/// The sum of `value` over this and all earlier invocations of a workgroup of [`GROUP`], and over all of them.
-/// Every invocation must come here.
+/// The sum of `value` over this and all earlier invocations of a workgroup of [`GROUP`], and over
+/// all of them. Every invocation must come here.
 pub fn workgroup<'b>(b: &'b Builder, scratch: Shared<'b>, value: Value<'b>) -> (Value<'b>, Value<'b>) {
     let result = neighbours(b, scratch, value, GROUP);
     b.barrier();
     result
 }
 
-/// The same among every `threads` neighbours of a workgroup, a power of two. The scratch may be written again behind a
-/// barrier.
+/// The same among every `threads` neighbours of a workgroup, a power of two. The scratch may be
+/// written again behind a barrier.
 ///
-/// Hillis and Steele, "Data parallel algorithms", CACM 29, 1986, with four sums joined at a time, which takes half the barriers.
+/// Hillis and Steele, "Data parallel algorithms", CACM 29, 1986, with four sums joined at a time,
+/// which takes half the barriers.
 pub fn neighbours<'b>(b: &'b Builder, scratch: Shared<'b>, value: Value<'b>, threads: u32) -> (Value<'b>, Value<'b>) {
     const JOINED: u32 = 4;
     let local = b.local_id(0);

@@ -1,5 +1,6 @@
-//! Passes over the digits of long rows, which sorting ([`radix_sort`](super::radix_sort)) and selection have in common: where
-//! keys come from, how rows are divided into blocks, and the counts of a block.
+//! Passes over the digits of long rows, which sorting ([`radix_sort`](super::radix_sort)) and
+//! selection have in common: where keys come from, how rows are divided into blocks, and the counts
+//! of a block.
 
 use crate::primitives::row_operands::{OperandParams, Operands};
 use crate::primitives::sort_key;
@@ -208,7 +209,8 @@ impl<'b> Block<'b> {
         }
     }
 
-    /// How many of the block's keys that are `wanted` have each digit, in shared memory; `each` are loaded at a time.
+    /// How many of the block's keys that are `wanted` have each digit, in shared memory; `each` are
+    /// loaded at a time.
     pub fn count(
         &self,
         each: u32,

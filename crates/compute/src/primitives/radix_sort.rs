@@ -1,13 +1,14 @@
-//! Sorting of rows that are longer than what a workgroup holds: stable, so that what follows can work in the order of
-//! positions.
+//! Sorting of rows that are longer than what a workgroup holds: stable, so that what follows can
+//! work in the order of positions.
 //!
-//! Least significant digit first, eight bits a pass. In a pass each workgroup counts the digits of a block of a row, the counts
-//! of all blocks are summed up digit by digit, and each workgroup puts its elements where the sums say (Satish, Harris and
-//! Garland, "Designing efficient sorting algorithms for manycore GPUs", IPDPS 2009). It sorts a tile of its block at a time by
-//! the digit first ([`block_sort`](super::block_sort)), so that neighbours are written together.
+//! Least significant digit first, eight bits a pass. In a pass each workgroup counts the digits of
+//! a block of a row, the counts of all blocks are summed up digit by digit, and each workgroup puts
+//! its elements where the sums say (Satish, Harris and Garland, "Designing efficient sorting
+//! algorithms for manycore GPUs", IPDPS 2009). It sorts a tile of its block at a time by the digit
+//! first ([`block_sort`](super::block_sort)), so that neighbours are written together.
 //!
-//! The first pass reads elements or keys, the last one writes elements, and no other memory is needed than two keys and two
-//! positions an element.
+//! The first pass reads elements or keys, the last one writes elements, and no other memory is
+//! needed than two keys and two positions an element.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -22,14 +23,15 @@ use dml_engine::parameters;
 use dml_kernel::dense::GROUP;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// Sorts `keys` (u32, one contiguous row), none above `largest`. Returns the keys in order and the position that each
-/// had.
+/// Sorts `keys` (u32, one contiguous row), none above `largest`. Returns the keys in order and the
+/// position that each had.
 pub fn sort(cx: &Context, keys: &View, largest: u32) -> Result<(View, View)> {
     sort_rows(cx, keys, None, 1, u32::BITS - largest.leading_zeros())
 }
 
-/// Sorts `keys` (u32 or u64, contiguous), `rows` of one length below 2^31, which have no more than their lowest `bits`. Returns
-/// the keys in order and the position in its row that each had, or what `positions` (u32) holds there.
+/// Sorts `keys` (u32 or u64, contiguous), `rows` of one length below 2^31, which have no more than
+/// their lowest `bits`. Returns the keys in order and the position in its row that each had, or
+/// what `positions` (u32) holds there.
 pub fn sort_rows(cx: &Context, keys: &View, positions: Option<&View>, rows: i64, bits: u32) -> Result<(View, View)> {
     let rows = Problem { keys: keys.dtype, rows, n: keys.numel() / rows, bits };
     let to = rows.pair(cx)?;
@@ -37,8 +39,9 @@ pub fn sort_rows(cx: &Context, keys: &View, positions: Option<&View>, rows: i64,
     Ok(to)
 }
 
-/// Sorts the rows of the operands' input, and writes elements and positions. Neither may share the input's memory. The input's
-/// [keys](sort_key), contiguous, are read in its place if they are given.
+/// Sorts the rows of the operands' input, and writes elements and positions. Neither may share the
+/// input's memory. The input's [keys](sort_key), contiguous, are read in its place if they are
+/// given.
 pub fn sort_elements(cx: &Context, operands: &Operands, keys: Option<&View>, descending: bool) -> Result<()> {
     let dtype = operands.tensors[0].dtype;
     let rows =
@@ -186,7 +189,8 @@ impl KernelSpec for Move {
         let tile = self.shape.tile();
         let block = Block::new(b, p.pass, self.index, tile);
         let sort = BlockSort::new(b, self.shape);
-        // Of each digit in the tile: its first element, and behind its last one; then where its elements go.
+        // Of each digit in the tile: its first element, and behind its last one; then where its
+        // elements go.
         let (firsts, ends) = (b.shared(ScalarType::U32, 1, DIGITS), b.shared(ScalarType::U32, 1, DIGITS));
         let me = b.local_id(0);
         let key = block.keys(self.from, p.from, p.operands.as_ref());

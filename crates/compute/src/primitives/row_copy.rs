@@ -1,4 +1,5 @@
-//! Copies of up to a thousand regions in one launch: of regions that are rows of neighbours, equally far apart.
+//! Copies of up to a thousand regions in one launch: of regions that are rows of neighbours,
+//! equally far apart.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -11,8 +12,8 @@ use dml_engine::{AddressRange, parameters};
 use dml_kernel::dense::{GROUP, folded};
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// Words of a region in the table: units, where they go and come from, units of a row, and from one row to the next on both
-/// sides.
+/// Words of a region in the table: units, where they go and come from, units of a row, and from one
+/// row to the next on both sides.
 const WORDS: usize = 6;
 
 /// Copies what lies in rows, and returns the other regions.

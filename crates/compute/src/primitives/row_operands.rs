@@ -6,8 +6,8 @@ use dml_engine::interface::{Index, ReadRange, WriteRange};
 use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
-/// An input and what is written: elements of its rows and their positions there. A row is all elements along one
-/// dimension.
+/// An input and what is written: elements of its rows and their positions there. A row is all
+/// elements along one dimension.
 pub struct Operands {
     /// `input`, `values` and `indices` (int64).
     pub tensors: [View; 3],

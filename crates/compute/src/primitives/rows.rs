@@ -1,5 +1,5 @@
-//! Rows of a contiguous tensor (all elements along one dimension), each shared by some invocations of a workgroup: how
-//! they are dealt out, and what is computed of a whole row.
+//! Rows of a contiguous tensor (all elements along one dimension), each shared by some invocations
+//! of a workgroup: how they are dealt out, and what is computed of a whole row.
 
 use crate::dtype::accumulator;
 use dml_engine::interface::Index;
@@ -14,7 +14,8 @@ pub struct Rows {
     pub index: ScalarType,
     /// Invocations that share a row; a power of two.
     pub lanes: u32,
-    /// Neighbouring invocations share a row (whose elements are neighbours); otherwise they have neighbouring rows.
+    /// Neighbouring invocations share a row (whose elements are neighbours); otherwise they have
+    /// neighbouring rows.
     pub lanes_first: bool,
 }
 
@@ -84,7 +85,8 @@ pub struct RowPosition<'b> {
     pub row: Value<'b>,
     /// Offset of the row's first element. The step to the next one is `inner`.
     pub first: Value<'b>,
-    /// Whether there is such a row. A superfluous invocation reads the last one and must write nothing.
+    /// Whether there is such a row. A superfluous invocation reads the last one and must write
+    /// nothing.
     pub valid: Value<'b>,
 }
 
@@ -119,8 +121,8 @@ impl Rows {
 const HELD: u32 = 16;
 
 impl Rows {
-    /// How rows of `n` neighbouring elements are dealt out, and how many elements an invocation then holds in
-    /// registers (0 if rows are too long for that).
+    /// How rows of `n` neighbouring elements are dealt out, and how many elements an invocation
+    /// then holds in registers (0 if rows are too long for that).
     fn held_neighbours(index: ScalarType, n: i64) -> (Rows, u32) {
         let lanes = (needed(n, i64::from(HELD)) as u32).next_power_of_two().min(GROUP);
         (Rows { index, lanes, lanes_first: true }, held(n, lanes))
@@ -165,8 +167,8 @@ pub struct Dealt {
     pub rows: Rows,
     /// Elements that an invocation holds in registers; 0 if rows are too long for that.
     pub held: u32,
-    /// How many neighbours go to one invocation before the next has its first: it depends on the rows' length and dtype alone,
-    /// as do the results of sums.
+    /// How many neighbours go to one invocation before the next has its first: it depends on the
+    /// rows' length and dtype alone, as do the results of sums.
     pub chunk: u32,
     /// They are moved in one access.
     pub wide: bool,
@@ -175,8 +177,8 @@ pub struct Dealt {
 }
 
 impl Dealt {
-    /// Rows of `n` neighbouring elements of a dtype; the addresses of all tensors that are accessed so, and the bytes of
-    /// their elements.
+    /// Rows of `n` neighbouring elements of a dtype; the addresses of all tensors that are accessed
+    /// so, and the bytes of their elements.
     pub fn neighbours(index: ScalarType, n: i64, dtype: DType, accessed: &[(u64, u64)]) -> Dealt {
         let (rows, held) = Rows::held_neighbours(index, n);
         let most = 16 / dtype.bytes() as i64;
@@ -193,7 +195,8 @@ impl Dealt {
     }
 }
 
-/// An invocation's share of a row: elements `lane`, `lane + lanes`, ..., or as many chunks of neighbours.
+/// An invocation's share of a row: elements `lane`, `lane + lanes`, ..., or as many chunks of
+/// neighbours.
 #[derive(Clone)]
 pub struct Share<'b> {
     b: &'b Builder,
@@ -231,7 +234,8 @@ impl<'b> Share<'b> {
         Share { b, place, n, lane, lanes: how.lanes, step, shared, chunk: 1, wide: false, full: false }
     }
 
-    /// The first `count` elements that the invocation has from `start` on, the first one of its lane and a multiple of all lanes'.
+    /// The first `count` elements that the invocation has from `start` on, the first one of its
+    /// lane and a multiple of all lanes'.
     pub fn elements_from(&self, start: Value<'b>, count: u32) -> Vec<Value<'b>> {
         let chunk = self.chunk;
         (0..count).map(|e| start + (e / chunk * self.lanes * chunk + e % chunk)).collect()
@@ -247,24 +251,28 @@ impl<'b> Share<'b> {
         self.elements_from(self.first(), held)
     }
 
-    /// Goes through the row, `count` of the invocation's elements at a time. What `body` gets beside their places is this share, or
-    /// one that need not ask whether they exist: all but the last of them do.
+    /// Goes through the row, `count` of the invocation's elements at a time. What `body` gets
+    /// beside their places is this share, or one that need not ask whether they exist: all but the
+    /// last of them do.
     pub fn walk(&self, count: u32, body: impl Fn(&Share<'b>, &[Value<'b>])) {
         let (b, step) = (self.b, count * self.lanes);
         let whole = self.n - (self.n & (step - 1));
         let [inside, last] = [true, false].map(|full| Share { full, ..self.clone() });
         b.for_(self.first(), whole, step, |k| body(&inside, &self.elements_from(k, count)));
-        // Also of a row of which every invocation has as many elements: these may be fewer than `count`.
+        // Also of a row of which every invocation has as many elements: these may be fewer than
+        // `count`.
         let rest = whole + self.first();
         b.if_(rest.lt(self.n), || body(&last, &self.elements_from(rest, count)));
     }
 
-    /// Whether the row has an element `k`, which is one of those that are held or of a loop over the row.
+    /// Whether the row has an element `k`, which is one of those that are held or of a loop over
+    /// the row.
     pub fn has(&self, k: Value<'b>) -> Value<'b> {
         if self.full { self.b.bool(true) } else { k.lt(self.n) }
     }
 
-    /// `k`, or the first of the last so many elements if there are not so many from `k` on: loads need no branch.
+    /// `k`, or the first of the last so many elements if there are not so many from `k` on: loads
+    /// need no branch.
     fn within(&self, k: Value<'b>, count: u32) -> Value<'b> {
         if self.full { k } else { k.min(self.n - count) }
     }

@@ -10,15 +10,15 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
-/// The entries of each key, no more than so many, in parts that a launch each may walk: how many come before the part, and how
-/// many are in it at most.
+/// The entries of each key, no more than so many, in parts that a launch each may walk: how many
+/// come before the part, and how many are in it at most.
 pub fn parts(cx: &Context, entries: i64) -> impl Iterator<Item = [u32; 2]> {
     let most = turns_allowed(cx).unwrap_or(i64::from(u32::MAX));
     (0..entries).step_by(most as usize).map(move |skipped| [skipped as u32, most as u32])
 }
 
-/// Where in the sorted `keys` (u32) the entries of each key below `count` begin, and where the last one's end: `count` + 1 places
-/// (u32). Found once a key, as many elements have a key in common.
+/// Where in the sorted `keys` (u32) the entries of each key below `count` begin, and where the last
+/// one's end: `count` + 1 places (u32). Found once a key, as many elements have a key in common.
 pub fn starts(cx: &Context, keys: &View, count: u32) -> Result<View> {
     let places = i64::from(count) + 1;
     let starts = cx.empty(DType::U32, &[places])?;
@@ -27,8 +27,8 @@ pub fn starts(cx: &Context, keys: &View, count: u32) -> Result<View> {
     Ok(starts)
 }
 
-/// Runs `body` for each place of the sorted list whose key is `key` (u32), in order, of one of the [`parts`]. `starts` is
-/// what [`starts`] found.
+/// Runs `body` for each place of the sorted list whose key is `key` (u32), in order, of one of the
+/// [`parts`]. `starts` is what [`starts`] found.
 pub fn for_each_of_key<'b>(
     b: &'b Builder,
     starts: Pointer<'b>,

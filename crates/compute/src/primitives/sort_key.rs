@@ -1,7 +1,7 @@
 //! Unsigned integers that order elements as `sort` does: NaN above every number, both zeros equal.
 //!
-//! A float's bits with the sign flipped, or all bits for a negative one, compare like the float (M. Herf, "Radix
-//! tricks", 2001). All ones is left to NaN.
+//! A float's bits with the sign flipped, or all bits for a negative one, compare like the float (M.
+//! Herf, "Radix tricks", 2001). All ones is left to NaN.
 
 use dml_kernel::{DType, Pointer, Value};
 
@@ -50,7 +50,8 @@ pub fn load<'b>(elements: Pointer<'b>, dtype: DType, at: Value<'b>) -> Value<'b>
     of_bits(elements.load(at), dtype, false)
 }
 
-/// The bits of the element that has a key, as a u32 or u64. Where [several](is_of_several) have it, of one of them.
+/// The bits of the element that has a key, as a u32 or u64. Where [several](is_of_several) have it,
+/// of one of them.
 pub fn to_bits(key: Value<'_>, dtype: DType, descending: bool) -> Value<'_> {
     let all = largest(dtype);
     let sign = (all >> 1) + 1;

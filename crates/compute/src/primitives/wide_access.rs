@@ -27,8 +27,9 @@ impl Unit {
         Unit { dtype: DType::U32, lanes: (dtype.bytes() * elements as u64 / 4) as u32, elements }
     }
 
-    /// The widest unit, up to 16 bytes, in which the operands `moved` of a walk can be moved: they are dense and their
-    /// rows whole units, the other operands stay the same along a row, and `steps` (in elements) are whole units too.
+    /// The widest unit, up to 16 bytes, in which the operands `moved` of a walk can be moved: they
+    /// are dense and their rows whole units, the other operands stay the same along a row, and
+    /// `steps` (in elements) are whole units too.
     pub fn widest(dtype: DType, layout: &Layout, moved: &[usize], addresses: &[u64], steps: &[i64]) -> Unit {
         let one = Unit::one(dtype);
         if layout.rank() == 0 {

@@ -1,7 +1,9 @@
-//! Fake quantisation: floats rounded to those that integers from `quant_min` to `quant_max` stand for, given the distance of
-//! neighbours (scale) and the integer that stands for 0 (zero point), and a mask of those that were inside.
+//! Fake quantisation: floats rounded to those that integers from `quant_min` to `quant_max` stand
+//! for, given the distance of neighbours (scale) and the integer that stands for 0 (zero point),
+//! and a mask of those that were inside.
 //!
-//! As on the CPU numbers are multiplied by the scale's reciprocal, in float32 unless they are float64.
+//! As on the CPU numbers are multiplied by the scale's reciprocal, in float32 unless they are
+//! float64.
 
 use crate::view::{Dims, View};
 use dml_kernel::{ScalarType, Value, math};
@@ -13,7 +15,8 @@ pub enum ZeroPoint {
     Common,
     /// A float for all elements, which is rounded and clamped first.
     Learnt,
-    /// An integer a channel: infinities count as the least integer, as they do where the CPU converts them.
+    /// An integer a channel: infinities count as the least integer, as they do where the CPU
+    /// converts them.
     OfChannel,
     /// A float a channel: added before quotients are rounded.
     FloatOfChannel,
@@ -37,7 +40,8 @@ impl ZeroPoint {
     }
 }
 
-/// The rounded number and the mask, of a number, scale, zero point, the bounds, and whether anything is done.
+/// The rounded number and the mask, of a number, scale, zero point, the bounds, and whether
+/// anything is done.
 pub fn quantized<'b>(kind: ZeroPoint, v: &[Value<'b>]) -> [Value<'b>; 2] {
     let (x, scale, min, max) = (v[0], v[1], v[3], v[4]);
     let zero = match kind {

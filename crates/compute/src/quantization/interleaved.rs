@@ -1,10 +1,12 @@
-//! Weights in the order of CUDA's product of floats with narrow integers (`_mixed_dtypes_linear`), which is that of
+//! Weights in the order of CUDA's product of floats with narrow integers (`_mixed_dtypes_linear`),
+//! which is that of
 //! `torch.quantization._quantized_conversions.quantized_weight_reorder_for_mixed_dtypes_linear_cutlass`.
 //!
-//! A column's numbers of 8 bits, or pairs of numbers of 4 bits, are bytes `[k]` or `[k / 2]`. Bytes are permuted in
-//! blocks of 16; words of four bytes then alternate between 2 (or 4) columns, 64 bytes (or 32) of a column at a time. Within a
-//! word of 8 bits the bytes in the middle are exchanged; of 4 bits, the lower halves of its bytes come before the upper
-//! ones. Numbers are stored with 128 (or 8) added.
+//! A column's numbers of 8 bits, or pairs of numbers of 4 bits, are bytes `[k]` or `[k / 2]`. Bytes
+//! are permuted in blocks of 16; words of four bytes then alternate between 2 (or 4) columns, 64
+//! bytes (or 32) of a column at a time. Within a word of 8 bits the bytes in the middle are
+//! exchanged; of 4 bits, the lower halves of its bytes come before the upper ones. Numbers are
+//! stored with 128 (or 8) added.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -91,7 +93,8 @@ fn permuted<'b>(k: Value<'b>, place: impl Fn(Value<'b>) -> Value<'b>) -> Value<'
 }
 
 impl Spec {
-    /// The place of word `word` of a column, of which each has `words`: `columns` of them take turns, `run` words at a time.
+    /// The place of word `word` of a column, of which each has `words`: `columns` of them take
+    /// turns, `run` words at a time.
     fn word<'b>(&self, column: Value<'b>, word: Value<'b>, words: Value<'b>, columns: u32, run: u32) -> Value<'b> {
         let first = column / columns * (words * columns);
         first + word / run * (columns * run) + column % columns * run + word % run

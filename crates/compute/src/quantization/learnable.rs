@@ -5,7 +5,8 @@
 use crate::quantization::fake_quantize::{as_integer, clamped, reciprocal};
 use dml_kernel::Value;
 
-/// Of an element: number, its gradient, scale, zero point, bounds and the factor of the gradients of scale and zero point.
+/// Of an element: number, its gradient, scale, zero point, bounds and the factor of the gradients
+/// of scale and zero point.
 pub fn gradient<'b>(v: &[Value<'b>], of_channel: bool) -> [Value<'b>; 3] {
     let (x, grad, scale, min, max, factor) = (v[0], v[1], v[2], v[4], v[5], v[6]);
     let zero = if of_channel { clamped(v[3].round(), min, max) } else { clamped(v[3] + 0.5, min, max).trunc() };

@@ -1,7 +1,8 @@
-//! Weights of 4 bits with a scale and an offset for every group of neighbours along k: written out, and multiplied by few rows.
+//! Weights of 4 bits with a scale and an offset for every group of neighbours along k: written out,
+//! and multiplied by few rows.
 //!
-//! A weight is `(level - 8) * scale + offset`, rounded to the dtype of scale and offset. A row's levels lie one after the other,
-//! two a byte, the first one in the upper half.
+//! A weight is `(level - 8) * scale + offset`, rounded to the dtype of scale and offset. A row's
+//! levels lie one after the other, two a byte, the first one in the upper half.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -113,7 +114,8 @@ impl KernelSpec for WriteOut {
     }
 }
 
-/// Neighbouring invocations walk along a row of weights, a word at a time; their sums are added in shared memory.
+/// Neighbouring invocations walk along a row of weights, a word at a time; their sums are added in
+/// shared memory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct MultiplyFew {
     dtype: DType,

@@ -1,8 +1,9 @@
-//! Fake quantisation whose scale and zero point follow from the range of what was seen: a moving average of the least and the
-//! largest numbers.
+//! Fake quantisation whose scale and zero point follow from the range of what was seen: a moving
+//! average of the least and the largest numbers.
 //!
-//! Scale and zero point are chosen as B. Jacob et al. have it, "Quantization and training of neural networks for efficient
-//! integer-arithmetic-only inference", CVPR 2018: the range is widened to hold 0, which becomes an integer.
+//! Scale and zero point are chosen as B. Jacob et al. have it, "Quantization and training of neural
+//! networks for efficient integer-arithmetic-only inference", CVPR 2018: the range is widened to
+//! hold 0, which becomes an integer.
 
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
 use dml_engine::interface::{I32, U32};

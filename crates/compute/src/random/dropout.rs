@@ -17,8 +17,8 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value, convert};
 
-/// Draws the mask and applies it in one launch, with the samples and bits of two, where result, mask and input lie alike.
-/// Returns whether they do.
+/// Draws the mask and applies it in one launch, with the samples and bits of two, where result,
+/// mask and input lie alike. Returns whether they do.
 pub fn drop_together(
     cx: &Context,
     generator: Option<&Generator>,

@@ -1,5 +1,5 @@
-//! Fills tensors with samples whose distribution is the same for all elements. Invocation `i` encrypts counter `first + i` and
-//! makes samples of the four words.
+//! Fills tensors with samples whose distribution is the same for all elements. Invocation `i`
+//! encrypts counter `first + i` and makes samples of the four words.
 
 use crate::primitives::kernel::{InDType, KernelSpec, Output};
 use crate::random::philox::{Source, Words, normals, per_block, philox, sample_dtype, unit, unit_open};

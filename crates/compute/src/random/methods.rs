@@ -81,8 +81,9 @@ fn accept<'b>(b: &'b Builder, zero: Value<'b>, attempt: impl FnOnce() -> (Value<
     result.get()
 }
 
-/// A Poisson sample: of a small mean by multiplying uniform samples (Knuth), else by transformed rejection (W. Hörmann,
-/// "The transformed rejection method for generating Poisson random variables", 1993).
+/// A Poisson sample: of a small mean by multiplying uniform samples (Knuth), else by transformed
+/// rejection (W. Hörmann, "The transformed rejection method for generating Poisson random
+/// variables", 1993).
 pub fn poisson<'b>(s: &Stream<'b>, mean: Value<'b>) -> Value<'b> {
     let b = s.b;
     let result = b.var(mean.like(0.0));
@@ -119,8 +120,8 @@ pub fn poisson<'b>(s: &Stream<'b>, mean: Value<'b>) -> Value<'b> {
     result.get()
 }
 
-/// A binomial sample: of few expected successes by the gaps between them, else by transformed rejection (W. Hörmann,
-/// "The generation of binomial random variates", 1993).
+/// A binomial sample: of few expected successes by the gaps between them, else by transformed
+/// rejection (W. Hörmann, "The generation of binomial random variates", 1993).
 pub fn binomial<'b>(s: &Stream<'b>, count: Value<'b>, p: Value<'b>) -> Value<'b> {
     let b = s.b;
     let flipped = p.gt(0.5);
@@ -168,8 +169,8 @@ pub fn binomial<'b>(s: &Stream<'b>, count: Value<'b>, p: Value<'b>) -> Value<'b>
     nan.select(mean.like(f64::NAN), count.le(0).select(mean.like(0.0), result))
 }
 
-/// A sample of the gamma distribution of scale 1 (G. Marsaglia and W. Tsang, "A simple method for generating gamma
-/// variables", 2000).
+/// A sample of the gamma distribution of scale 1 (G. Marsaglia and W. Tsang, "A simple method for
+/// generating gamma variables", 2000).
 pub fn gamma<'b>(s: &Stream<'b>, shape: Value<'b>) -> Value<'b> {
     let b = s.b;
     let small = shape.lt(1);

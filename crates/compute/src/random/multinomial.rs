@@ -1,7 +1,8 @@
 //! Samples of rows of weights: multinomial.
 //!
-//! Without replacement the largest of `weight / exponential` win (P. Efraimidis and P. Spirakis, "Weighted random
-//! sampling with a reservoir", 2006); with replacement the running sums of the weights are searched.
+//! Without replacement the largest of `weight / exponential` win (P. Efraimidis and P. Spirakis,
+//! "Weighted random sampling with a reservoir", 2006); with replacement the running sums of the
+//! weights are searched.
 
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::sorting::key;
@@ -36,7 +37,8 @@ impl KernelSpec for Search {
         "multinomial"
     }
 
-    /// The first category whose running sum is above a uniform part of the whole: its weight is not 0.
+    /// The first category whose running sum is above a uniform part of the whole: its weight is
+    /// not 0.
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
         let i = linear_id(b, ScalarType::U64);
         b.if_(i.lt(p.count), || {

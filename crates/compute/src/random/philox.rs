@@ -1,7 +1,7 @@
 //! Random numbers: Philox4x32-10, one stream for a seed on every adapter.
 //!
-//! Source: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011. A kernel encrypts counters, from a first one
-//! on that the generator hands out, with the seed as key.
+//! Source: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011. A kernel
+//! encrypts counters, from a first one on that the generator hands out, with the seed as key.
 
 use crate::context::Context;
 use crate::dtype::accumulator;
@@ -54,7 +54,8 @@ pub fn draw(cx: &Context, generator: Option<&Generator>, blocks: u64) -> Result<
     Ok(cx.device.draw(generator, blocks)?)
 }
 
-/// Whether seed and counter are in memory: they are in a graph that is being captured, which has others at each replay.
+/// Whether seed and counter are in memory: they are in a graph that is being captured, which has
+/// others at each replay.
 pub fn is_stored(source: RandomSource) -> bool {
     matches!(source, RandomSource::Stored { .. })
 }
@@ -118,7 +119,8 @@ parameters! {
     }
 }
 
-/// Writes seed and first counter to two int64 scalars, for a kernel that is run again with the same numbers.
+/// Writes seed and first counter to two int64 scalars, for a kernel that is run again with the same
+/// numbers.
 pub fn write_source(cx: &Context, source: RandomSource, to: &[View; 2]) -> Result<()> {
     let [seed, counter] = to;
     let spec = WriteSource { stored: is_stored(source) };
@@ -161,7 +163,8 @@ pub fn unit<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
     words.iter().map(|w| (*w >> (32 - digits)).cast(ScalarType::F32) * 2f64.powi(-digits)).collect()
 }
 
-/// Samples strictly between 0 and 1, at the middles of equal steps: both `log(u)` and `log(1 - u)` are finite and not 0.
+/// Samples strictly between 0 and 1, at the middles of equal steps: both `log(u)` and `log(1 - u)`
+/// are finite and not 0.
 pub fn unit_open<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
     if dtype == DType::F64 {
         return [(words[0], words[1]), (words[2], words[3])]
@@ -175,8 +178,8 @@ pub fn unit_open<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
     words.iter().map(|w| ((*w >> 9).cast(ScalarType::F32) + 0.5) * 2f64.powi(-23)).collect()
 }
 
-/// Standard normal samples of the words, by G. Box and M. Muller, "A note on the generation of random normal
-/// deviates", 1958.
+/// Standard normal samples of the words, by G. Box and M. Muller, "A note on the generation of
+/// random normal deviates", 1958.
 pub fn normals<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
     unit(words, sample_dtype(dtype))
         .chunks(2)

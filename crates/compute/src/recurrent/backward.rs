@@ -22,7 +22,8 @@ parameters! {
         steps: StepTable,
         /// Sequences of which `product` is one.
         multiplied: Option<U32> = s.of.tile.is_none().then_some(()),
-        /// The recurrent weight, `[gates * hidden, hidden]`, or the product with it of the gates' gradients of the step after.
+        /// The recurrent weight, `[gates * hidden, hidden]`, or the product with it of the gates'
+        /// gradients of the step after.
         product: Input = s.of.dtype,
         /// What the recurrence kept of every row.
         kept: Option<Input> = (s.of.cell.kept() > 0).then_some(s.of.dtype),
@@ -35,12 +36,14 @@ parameters! {
         /// Gradients by the states after these steps.
         grad_h: Input = s.of.dtype,
         grad_c: Option<Input> = s.of.cell.has_cell_state().then_some(s.of.dtype),
-        /// Gradients by every row's sums of the gates, `[rows, gates * hidden]`, and by those of the hidden side.
+        /// Gradients by every row's sums of the gates, `[rows, gates * hidden]`, and by those of
+        /// the hidden side.
         grad_gates: Output = s.of.dtype,
         grad_hidden: Option<Output> = s.of.cell.has_sides().then_some(s.of.dtype),
         /// Every row's state before, `[rows, hidden]`.
         before: Output = s.of.dtype,
-        /// Gradients by the states before these steps, without `product` of the first one. They may be those after.
+        /// Gradients by the states before these steps, without `product` of the first one. They may
+        /// be those after.
         first_h: Output = s.of.dtype,
         first_c: Option<Output> = s.of.cell.has_cell_state().then_some(s.of.dtype),
     }
@@ -73,7 +76,8 @@ impl KernelSpec for Backward {
             }
         }
 
-        // Numbers of a unit at a step: what was kept, its state, that before, and the gradients that come in.
+        // Numbers of a unit at a step: what was kept, its state, that before, and the gradients
+        // that come in.
         let load = |unit: &Unit<'b>, i: Value<'b>| -> Vec<Value<'b>> {
             let (step, before) = (p.steps.step(i), p.steps.before(i));
             let row = step.row(unit.sequence.min(step.active - 1));

@@ -1,6 +1,8 @@
-//! PyTorch's operators of one step of an LSTM's or a GRU's cells, and of its gradient: all but the matrix products.
+//! PyTorch's operators of one step of an LSTM's or a GRU's cells, and of its gradient: all but the
+//! matrix products.
 //!
-//! Gates of a row stand side by side, each `hidden` elements. The layouts of the workspaces are those of PyTorch's CUDA kernels.
+//! Gates of a row stand side by side, each `hidden` elements. The layouts of the workspaces are
+//! those of PyTorch's CUDA kernels.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -15,17 +17,20 @@ use dml_kernel::dense::{self, GROUP, linear_id};
 use dml_kernel::{Builder, DType, Kernel, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// What the gates' workspace of a GRU holds: reset, update, new, the old state, the hidden side of the new gate.
+/// What the gates' workspace of a GRU holds: reset, update, new, the old state, the hidden side of
+/// the new gate.
 pub const GRU_SAVED: u32 = 5;
 
 /// Values by operand and part.
 type Parts<'b> = [Vec<Value<'b>>];
 
-/// A tensor of a cell and its number of parts: `[batch, parts * hidden]`, or `[parts * hidden]` for a bias.
+/// A tensor of a cell and its number of parts: `[batch, parts * hidden]`, or `[parts * hidden]` for
+/// a bias.
 pub type Operand<'t> = (&'t View, u32);
 
-/// Computes `outs` from `inputs`, all contiguous and of one dtype. `body` gets the parts of every input at one place
-/// and returns those of every output, one after the other. Biases come last; `family` says what is there.
+/// Computes `outs` from `inputs`, all contiguous and of one dtype. `body` gets the parts of every
+/// input at one place and returns those of every output, one after the other. Biases come last;
+/// `family` says what is there.
 pub fn cell(
     cx: &Context,
     family: &'static str,

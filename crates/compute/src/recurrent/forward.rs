@@ -25,7 +25,8 @@ parameters! {
         steps: StepTable,
         /// Every row's products of the input, `[rows, gates * hidden]`.
         gates: Input = s.of.dtype,
-        /// The recurrent weight, transposed, `[hidden, gates * hidden]`, or the states' product with it.
+        /// The recurrent weight, transposed, `[hidden, gates * hidden]`, or the states' product
+        /// with it.
         product: Input = s.of.dtype,
         /// The hidden side's bias, `[gates * hidden]`.
         bias: Option<Input> = s.biased.then_some(s.of.dtype),

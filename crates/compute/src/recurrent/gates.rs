@@ -1,8 +1,10 @@
-//! What happens to the gates of a recurrent cell after their matrix products, and the gradient of it.
+//! What happens to the gates of a recurrent cell after their matrix products, and the gradient of
+//! it.
 //!
-//! Gates of a row stand side by side: input, forget, cell, output of an LSTM (Hochreiter and Schmidhuber, "Long short-term
-//! memory", 1997), reset, update, new of a GRU (Cho et al., "Learning phrase representations using RNN encoder-decoder",
-//! 2014), and one alone of Elman's network ("Finding structure in time", 1990).
+//! Gates of a row stand side by side: input, forget, cell, output of an LSTM (Hochreiter and
+//! Schmidhuber, "Long short-term memory", 1997), reset, update, new of a GRU (Cho et al., "Learning
+//! phrase representations using RNN encoder-decoder", 2014), and one alone of Elman's network
+//! ("Finding structure in time", 1990).
 
 use crate::error::Result;
 use dml_kernel::{Value, math};
@@ -29,7 +31,8 @@ pub struct State<'b> {
     pub c: Option<Value<'b>>,
 }
 
-/// Gradients by a unit's gates and by its state before, as far as that acts directly and not through the gates' product.
+/// Gradients by a unit's gates and by its state before, as far as that acts directly and not
+/// through the gates' product.
 pub struct Gradients<'b> {
     /// By the sums that make the gates, on the input's side.
     pub gates: Vec<Value<'b>>,
@@ -81,8 +84,8 @@ impl Cell {
         self == Cell::Gru
     }
 
-    /// The next state of a unit, and the numbers that its gradient needs, from both sides' products with their biases.
-    /// `round` makes of a number what the states' dtype holds of it.
+    /// The next state of a unit, and the numbers that its gradient needs, from both sides' products
+    /// with their biases. `round` makes of a number what the states' dtype holds of it.
     pub fn step<'b>(
         self,
         input: &[Value<'b>],
@@ -113,7 +116,8 @@ impl Cell {
         }
     }
 
-    /// The gradients of a step, of the gradients by its results; `kept` is what it kept, and `h` its result.
+    /// The gradients of a step, of the gradients by its results; `kept` is what it kept, and `h`
+    /// its result.
     pub fn gradient<'b>(self, grad: State<'b>, kept: &[Value<'b>], h: Value<'b>, before: State<'b>) -> Gradients<'b> {
         let zero = h.like(0.0);
         match self {

@@ -1,8 +1,9 @@
 //! How a recurrence is cut up: into launches and workgroups, by its sizes.
 //!
-//! A workgroup that loops over all steps reads the whole recurrent weight at each of them, and needs no other: sequences do not
-//! depend on each other. A launch a step has the device's whole bandwidth for it, and costs two dependent launches: the
-//! product's and the cells'. So small weights are read by loops, and large ones a launch at a time.
+//! A workgroup that loops over all steps reads the whole recurrent weight at each of them, and
+//! needs no other: sequences do not depend on each other. A launch a step has the device's whole
+//! bandwidth for it, and costs two dependent launches: the product's and the cells'. So small
+//! weights are read by loops, and large ones a launch at a time.
 
 use crate::context::Context;
 use crate::dtype::accumulator;
@@ -12,13 +13,15 @@ use crate::recurrent::row_product::Tile;
 use dml_environment::{RECURRENCE, Recurrence};
 use dml_kernel::{DType, dense};
 
-/// What one compute unit reads of a matrix that lies in the cache of all, in bytes a second (of an H100: 64 a clock).
+/// What one compute unit reads of a matrix that lies in the cache of all, in bytes a second (of an
+/// H100: 64 a clock).
 const UNIT_BANDWIDTH: f64 = 1e11;
 
 /// What all units read of it, in those of one: the cache has less than all could take.
 const CACHE_BANDWIDTH: f64 = 55.0;
 
-/// 32-bit registers that an invocation of a large adapter has for its sums and for the part of the matrix that it holds.
+/// 32-bit registers that an invocation of a large adapter has for its sums and for the part of the
+/// matrix that it holds.
 const REGISTERS: u32 = 72;
 
 /// Multiplications and additions of one compute unit in a second, of vectors times a matrix.
@@ -30,7 +33,8 @@ const STEP: f64 = 1e-6;
 /// What the launches of a step take, in seconds.
 const LAUNCHES: f64 = 6e-6;
 
-/// Most multiplications of one launch, and of one of its workgroups: some tens of milliseconds on a small adapter.
+/// Most multiplications of one launch, and of one of its workgroups: some tens of milliseconds on a
+/// small adapter.
 const MOST: u64 = 1 << 31;
 
 const MOST_OF_GROUP: u64 = 1 << 28;
@@ -53,8 +57,8 @@ pub struct Loop {
     pub steps: usize,
 }
 
-/// How workgroups loop over the steps of `batch` sequences whose product, of a `[k, n]` matrix at an address, is of a dtype; `None` where
-/// a launch a step is faster.
+/// How workgroups loop over the steps of `batch` sequences whose product, of a `[k, n]` matrix at
+/// an address, is of a dtype; `None` where a launch a step is faster.
 pub fn plan(cx: &Context, batch: u32, [k, n]: [u32; 2], dtype: DType, address: u64) -> Option<Loop> {
     let limits = Limits::of(cx.device.info());
     let tile = choose(&limits, batch, [k, n], dtype, address, RECURRENCE.get())?;

@@ -1,5 +1,6 @@
-//! The recurrence of one layer in one direction, and its gradient. What does not depend on other steps is left to products over
-//! all of them: that of the input before it, and those of the gradients by input and weights after.
+//! The recurrence of one layer in one direction, and its gradient. What does not depend on other
+//! steps is left to products over all of them: that of the input before it, and those of the
+//! gradients by input and weights after.
 
 use crate::recurrent::plan::Loop;
 use crate::recurrent::steps::Steps;

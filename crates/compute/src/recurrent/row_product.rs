@@ -1,4 +1,5 @@
-//! Products of a few rows in shared memory with a matrix in memory, again and again inside of one kernel.
+//! Products of a few rows in shared memory with a matrix in memory, again and again inside of one
+//! kernel.
 
 use crate::matmul::gemm::multiply_add;
 use dml_kernel::{Builder, Pointer, ScalarType, Shared, Value};
@@ -60,7 +61,8 @@ impl Tile {
         self.columns().div_ceil(self.across())
     }
 
-    /// Places between the sums of one column of a group and those of the next: in banks of shared memory of their own.
+    /// Places between the sums of one column of a group and those of the next: in banks of shared
+    /// memory of their own.
     fn pitch(&self) -> u32 {
         let columns = self.columns();
         if self.width > 1 && columns >= 32 { (columns + 24) / 32 * 32 + 8 } else { columns }
@@ -101,7 +103,8 @@ pub struct RowProduct<'b> {
 type Weights<'b> = Vec<Vec<Value<'b>>>;
 
 impl<'b> RowProduct<'b> {
-    /// A product with a matrix, that nobody writes: takes the shared memory, and reads what is held.
+    /// A product with a matrix, that nobody writes: takes the shared memory, and reads what is
+    /// held.
     pub fn new(b: &'b Builder, tile: Tile, scalar: ScalarType, matrix: Pointer<'b>) -> RowProduct<'b> {
         let (left, sums) = (b.shared(scalar, QUAD as u8, tile.left()), b.shared(scalar, 1, tile.sums()));
         let mut product = RowProduct { b, tile, scalar, left, sums, matrix, held: vec![] };
@@ -131,7 +134,8 @@ impl<'b> RowProduct<'b> {
         self.left.store_lane(row * self.tile.k.div_ceil(QUAD) + k / QUAD, k % QUAD, value);
     }
 
-    /// Multiplies. A barrier must stand between [`set`](Self::set) and this, and between this and [`get`](Self::get).
+    /// Multiplies. A barrier must stand between [`set`](Self::set) and this, and between this and
+    /// [`get`](Self::get).
     pub fn multiply(&self) {
         let (b, tile) = (self.b, &self.tile);
         let (slice, column) = self.place_of_invocation();

@@ -1,7 +1,8 @@
 //! In which rows of its tensors a recurrence finds the sequences at each step.
 //!
-//! The tensors of all steps are matrices whose rows are steps of sequences, in one of three orders: step after step, sequence
-//! after sequence, or packed, which is step after step of the sequences that are not over, the longest ones first.
+//! The tensors of all steps are matrices whose rows are steps of sequences, in one of three orders:
+//! step after step, sequence after sequence, or packed, which is step after step of the sequences
+//! that are not over, the longest ones first.
 
 use crate::error::Result;
 use dml_engine::interface::{Table, U32};
@@ -28,7 +29,8 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// The steps of `batch` sequences in `rows` rows: packed by `batch_sizes`, or, if there are none, all equally long.
+    /// The steps of `batch` sequences in `rows` rows: packed by `batch_sizes`, or, if there are
+    /// none, all equally long.
     pub fn new(rows: i64, batch: i64, batch_sizes: &[i64], batch_first: bool, reverse: bool) -> Result<Steps> {
         check!(rows < i64::from(i32::MAX), TooLarge, "a recurrence over {rows} rows is too long for dml");
         let fits = if batch_sizes.is_empty() {
@@ -81,7 +83,8 @@ impl Steps {
         (self.steps.get(i).map_or(0, |step| step.first).into(), self.apart.into())
     }
 
-    /// The words by which a kernel finds `count` steps from step `first` on, each with the one before.
+    /// The words by which a kernel finds `count` steps from step `first` on, each with the one
+    /// before.
     pub fn words(&self, first: usize, count: usize) -> Vec<u64> {
         let word = |step: Step| u64::from(step.first) | u64::from(step.active) << 32;
         let before = |i: usize| i.checked_sub(1).map_or(Step::default(), |i| self.steps[i]);
@@ -157,7 +160,8 @@ impl<'b> StepParams<'b> {
         self.place(i * 4)
     }
 
-    /// The step that the recurrence takes before step `i`; no sequence has the one before the first.
+    /// The step that the recurrence takes before step `i`; no sequence has the one before the
+    /// first.
     pub fn before(&self, i: Value<'b>) -> StepPlace<'b> {
         self.place(i * 4 + 2)
     }

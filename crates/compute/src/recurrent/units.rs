@@ -16,7 +16,8 @@ pub struct Recurrence {
     pub index: ScalarType,
     /// Units of a sequence.
     pub hidden: u32,
-    /// How workgroups that loop over steps multiply; without it a launch is a step at most, and gets the product.
+    /// How workgroups that loop over steps multiply; without it a launch is a step at most, and
+    /// gets the product.
     pub tile: Option<Tile>,
 }
 
@@ -86,7 +87,8 @@ impl Recurrence {
 }
 
 impl<'b> Unit<'b> {
-    /// Sets number `part` of the unit among what the workgroup multiplies, where the workgroup has such a row.
+    /// Sets number `part` of the unit among what the workgroup multiplies, where the workgroup has
+    /// such a row.
     pub fn set(&self, b: &'b Builder, product: &RowProduct<'b>, hidden: u32, part: u32, value: Value<'b>) {
         b.if_(self.in_tile, || product.set(self.row, self.unit + part * hidden, value));
     }

@@ -20,7 +20,8 @@ impl Axes {
         Axes { mask: 0, keep: true }
     }
 
-    /// Exactly the dimensions listed, each once; negative ones count from the end of `rank`, which is at most 64.
+    /// Exactly the dimensions listed, each once; negative ones count from the end of `rank`, which
+    /// is at most 64.
     pub fn listed(dims: &[i64], rank: usize, keep: bool) -> Axes {
         let wrapped = |d: i64| if d < 0 { d + rank as i64 } else { d };
         Axes { mask: dims.iter().fold(0, |mask, &d| mask | 1 << wrapped(d)), keep }

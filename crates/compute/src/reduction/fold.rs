@@ -20,16 +20,18 @@ pub struct Scope<'b> {
     pub b: &'b Builder,
     /// [`Reduction::numbers`], in order.
     pub numbers: Vec<Value<'b>>,
-    /// [`Reduction::tables`], in order. Empty where the partial results of an earlier pass are joined.
+    /// [`Reduction::tables`], in order. Empty where the partial results of an earlier pass are
+    /// joined.
     pub tables: Vec<Pointer<'b>>,
-    /// What reports [`Fold::refusals`], in order. Empty where the partial results of an earlier pass are joined.
+    /// What reports [`Fold::refusals`], in order. Empty where the partial results of an earlier
+    /// pass are joined.
     pub faults: Vec<Reporter<'b>>,
     /// The type of positions.
     pub index: ScalarType,
 }
 
-/// An associative and commutative accumulation. The value is part of the kernel's key, so it holds what changes the code, and
-/// nothing else: numbers travel in [`Reduction::numbers`].
+/// An associative and commutative accumulation. The value is part of the kernel's key, so it holds
+/// what changes the code, and nothing else: numbers travel in [`Reduction::numbers`].
 pub trait Fold: KernelKey {
     /// The kernel's name.
     fn name(&self) -> &'static str;
@@ -37,12 +39,13 @@ pub trait Fold: KernelKey {
     fn accumulators(&self, index: ScalarType) -> SmallVec<[ScalarType; 3]>;
     /// Accumulators of no elements: `combine` with them changes nothing.
     fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b>;
-    /// Accumulators of one element: its value in every input, and its position among the reduced elements (in row-major
-    /// order if [`Fold::ordered`]).
+    /// Accumulators of one element: its value in every input, and its position among the reduced
+    /// elements (in row-major order if [`Fold::ordered`]).
     fn map<'b>(&self, s: &Scope<'b>, elements: &[Value<'b>], at: Value<'b>) -> Values<'b>;
     /// Accumulators of the elements of both.
     fn combine<'b>(&self, s: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b>;
-    /// Results of the accumulators of all elements, one an output tensor, in any type: storing converts.
+    /// Results of the accumulators of all elements, one an output tensor, in any type: storing
+    /// converts.
     fn project<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b>;
     /// Whether positions matter.
     fn ordered(&self) -> bool {
@@ -56,7 +59,8 @@ pub trait Fold: KernelKey {
 
 /// The operands of a reduction.
 pub struct Reduction<'t> {
-    /// Tensors of one shape, walked together. One that is expanded over the reduced dimensions is read once an output.
+    /// Tensors of one shape, walked together. One that is expanded over the reduced dimensions is
+    /// read once an output.
     pub inputs: &'t [&'t View],
     /// Results, of the shape that `axes` gives.
     pub outs: &'t [&'t View],

@@ -1,7 +1,7 @@
 //! How many elements fall into each bin: bincount and histc.
 //!
-//! Bin numbers are sorted and each bin finds where its own begin and end: no atomics, so that many elements in one bin
-//! do not queue up.
+//! Bin numbers are sorted and each bin finds where its own begin and end: no atomics, so that many
+//! elements in one bin do not queue up.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -66,8 +66,8 @@ impl KernelSpec for Spec {
     }
 }
 
-/// Writes to the row `out` how often each bin number occurs in `keys` (u32, a contiguous row). Numbers that are no bin
-/// must be the number of bins.
+/// Writes to the row `out` how often each bin number occurs in `keys` (u32, a contiguous row).
+/// Numbers that are no bin must be the number of bins.
 pub fn count(cx: &Context, keys: &View, out: &View) -> Result<()> {
     let bins = out.numel();
     let (sorted, _) = radix_sort::sort(cx, keys, bins as u32)?;

@@ -57,8 +57,8 @@ impl Order {
         }
     }
 
-    /// The magnitude of a lone element, which is its norm, or else what its power contributes or becomes, where they differ.
-    /// Not of [`Order::General`].
+    /// The magnitude of a lone element, which is its norm, or else what its power contributes or
+    /// becomes, where they differ. Not of [`Order::General`].
     pub fn of_lone<'b>(self, lone: Value<'b>, magnitude: Value<'b>, power: Value<'b>) -> Value<'b> {
         if self == Order::Two { lone.select(magnitude, power) } else { power }
     }

@@ -1,4 +1,5 @@
-//! How a reduction is laid over workgroups. It depends on shapes, strides and addresses, never on the adapter.
+//! How a reduction is laid over workgroups. It depends on shapes, strides and addresses, never on
+//! the adapter.
 
 use crate::reduction::fold::Reduction;
 use crate::view::layout::{Layout, index_type, order};
@@ -84,7 +85,8 @@ impl Plan {
         };
         let mut kept = walk(&axes.part(sizes, false), &kept, false);
         let mut reduced = walk(&axes.part(sizes, true), &reduced, ordered);
-        // Positions are not divided by a size of 0: a driver may run the body of a loop of no steps, and load from there.
+        // Positions are not divided by a size of 0: a driver may run the body of a loop of no
+        // steps, and load from there.
         reduced.sizes.iter_mut().for_each(|n| *n = (*n).max(1));
         let tensors = r.inputs.iter().chain(r.outs).chain(r.tables);
         let furthest = tensors.map(|t| t.reach()).max().unwrap_or(0).max(r.inputs[0].numel());
@@ -112,7 +114,8 @@ impl Plan {
         pass
     }
 
-    /// The pass that reads the partial results of `before`; there are `accumulators` tensors of them.
+    /// The pass that reads the partial results of `before`; there are `accumulators` tensors of
+    /// them.
     pub fn next(&self, before: &Pass, accumulators: usize) -> Pass {
         let mut sizes = Dims::new();
         if before.parts > 1 {
@@ -176,15 +179,16 @@ impl Plan {
             return Cow::Borrowed(&self.kept);
         }
         let reads = if pass.first { &self.kept.strides[..self.inputs] } else { &pass.read_strides };
-        // One tensor of partial results per accumulator; they are alike, so the kernel walks one for all.
+        // One tensor of partial results per accumulator; they are alike, so the kernel walks one
+        // for all.
         let partial = std::slice::from_ref(&pass.partial_strides);
         let writes = if pass.parts == 1 { &self.kept.strides[self.inputs..] } else { partial };
         let strides = reads.iter().chain(writes).cloned().collect();
         Cow::Owned(Layout { sizes: self.kept.sizes.clone(), strides, index: self.index })
     }
 
-    /// Elements that one access can take: 16 bytes of the widest input, if every row of every input is dense and
-    /// starts at such a boundary. Inputs that are constant over a row do not count.
+    /// Elements that one access can take: 16 bytes of the widest input, if every row of every input
+    /// is dense and starts at such a boundary. Inputs that are constant over a row do not count.
     fn width(&self, inputs: &[&View], reduced: &Layout, constants: u32) -> i64 {
         let mut rows = (0..self.inputs).filter(|t| constants >> t & 1 == 0);
         let widest = rows.clone().map(|t| inputs[t].element_size()).max().unwrap_or(16);

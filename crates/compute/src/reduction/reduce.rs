@@ -31,7 +31,8 @@ pub fn reduce(cx: &Context, fold: &impl Fold, r: &Reduction) -> Result<()> {
     }
 }
 
-/// One pass, which reads the inputs or the partial results of the pass before; returns its own ones, if it leaves any.
+/// One pass, which reads the inputs or the partial results of the pass before; returns its own
+/// ones, if it leaves any.
 fn run<F: Fold>(cx: &Context, fold: &F, r: &Reduction, plan: &Plan, pass: &Pass, read: &[View]) -> Result<Partials> {
     let (first, last) = (pass.first, pass.parts == 1);
     let mut partials = Partials::new();

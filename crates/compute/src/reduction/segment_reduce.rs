@@ -1,4 +1,5 @@
-//! Reductions of segments: of neighbours along a dimension, as many as `lengths` say, or from one of `offsets` to the next.
+//! Reductions of segments: of neighbours along a dimension, as many as `lengths` say, or from one
+//! of `offsets` to the next.
 
 use crate::dtype::accumulator;
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
@@ -43,7 +44,8 @@ impl Kind {
 
 /// Where segments begin and end.
 pub struct Segments {
-    /// int64, contiguous: of `relative` ones the sums of all lengths before, those of other rows too.
+    /// int64, contiguous: of `relative` ones the sums of all lengths before, those of other rows
+    /// too.
     pub bounds: View,
     pub relative: bool,
     /// Rows, segments of a row, and elements of a segment's element.
@@ -60,8 +62,9 @@ impl Segments {
     }
 }
 
-/// Of an element of the result: the place of its segment's first element of data, how far apart these are, and how many there
-/// are. `place` is segments of a row, elements inside, and elements of a row.
+/// Of an element of the result: the place of its segment's first element of data, how far apart
+/// these are, and how many there are. `place` is segments of a row, elements inside, and elements
+/// of a row.
 fn segment<'b>(
     at: Value<'b>,
     bounds: Pointer<'b>,

@@ -89,7 +89,8 @@ pub fn add_up(cx: &Context, input: &View, axes: Axes) -> Result<View> {
     Ok(out)
 }
 
-/// The sums of `input` along `axes` into a tensor that may be of another dtype: they are rounded once.
+/// The sums of `input` along `axes` into a tensor that may be of another dtype: they are rounded
+/// once.
 pub fn add_up_into(cx: &Context, input: &View, out: &View, axes: Axes) -> Result<()> {
     fold_sum(cx, Kind::Sum, input, out, axes, input.dtype)
 }

@@ -1,16 +1,18 @@
 //! Variance and standard deviation, with the mean if asked for.
 //!
-//! Means and sums of squared deviations of two groups are joined by Chan, Golub and LeVeque, "Updating formulae and a
-//! pairwise algorithm for computing sample variances" (1979): no cancellation, whatever the mean. Where the result may be
-//! of any size the squares are summed at three scales, of which the one is taken that neither overflowed nor vanished, after
-//! J. L. Blue, "A portable Fortran program to find the Euclidean norm of a vector" (1978).
+//! Means and sums of squared deviations of two groups are joined by Chan, Golub and LeVeque,
+//! "Updating formulae and a pairwise algorithm for computing sample variances" (1979): no
+//! cancellation, whatever the mean. Where the result may be of any size the squares are summed at
+//! three scales, of which the one is taken that neither overflowed nor vanished, after J. L. Blue,
+//! "A portable Fortran program to find the Euclidean norm of a vector" (1978).
 
 use crate::reduction::fold::{Fold, Scope, Values};
 use dml_kernel::{ScalarType, Value, math};
 use smallvec::{SmallVec, smallvec};
 
-/// Accumulates the count, the mean as the sum of two floats, and the sum of squared deviations from it. The mean's
-/// second float keeps the digits that a mean far from zero would cost the deviations.
+/// Accumulates the count, the mean as the sum of two floats, and the sum of squared deviations from
+/// it. The mean's second float keeps the digits that a mean far from zero would cost the
+/// deviations.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Moments {
     /// The type of the accumulators.
@@ -22,22 +24,25 @@ pub struct Moments {
 /// The results of [`Moments`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Results {
-    /// The variance (or its root), with the mean if asked for. `numbers[0]` is the correction of the count.
+    /// The variance (or its root), with the mean if asked for. `numbers[0]` is the correction of
+    /// the count.
     Spread {
         /// The standard deviation.
         root: bool,
         /// The mean too.
         mean: bool,
     },
-    /// What normalisation takes: the mean, `1 / sqrt(variance + numbers[0])`, the variance; none of them corrected.
+    /// What normalisation takes: the mean, `1 / sqrt(variance + numbers[0])`, the variance; none of
+    /// them corrected.
     Normalizer {
-        /// Whether an infinite element makes the mean infinite, as a sum would; else the mean is NaN, as the variance is.
+        /// Whether an infinite element makes the mean infinite, as a sum would; else the mean is
+        /// NaN, as the variance is.
         infinite: bool,
     },
 }
 
-/// Powers of two that deviations are halved and multiplied by before they are squared, where the sum of the squares
-/// themselves is too large, or too small.
+/// Powers of two that deviations are halved and multiplied by before they are squared, where the
+/// sum of the squares themselves is too large, or too small.
 struct Scales {
     large: i32,
     small: i32,
@@ -119,7 +124,8 @@ impl Fold for Moments {
             let spread = x[3] + y[3] + delta * delta * weight;
             return smallvec![count, pick(high, 1), pick(low, 2), pick(spread, 3)];
         }
-        // Half the distance of two numbers is a number; at the ends of the range their sum has no rest to speak of.
+        // Half the distance of two numbers is a number; at the ends of the range their sum has no
+        // rest to speak of.
         let half = (y[1] * 0.5 - x[1] * 0.5) + (y[2] - x[2]) * 0.5;
         let (high, low) = two_sum(x[1], x[2] + half * (share + share));
         let low = (low.is_nan() | low.is_inf()).select(low.like(0.0), low);
@@ -153,7 +159,8 @@ impl Fold for Moments {
     }
 }
 
-/// `a + b`, rounded, and what rounding left (Knuth, The Art of Computer Programming, volume 2, 4.2.2).
+/// `a + b`, rounded, and what rounding left (Knuth, The Art of Computer Programming, volume 2,
+/// 4.2.2).
 fn two_sum<'b>(a: Value<'b>, b: Value<'b>) -> (Value<'b>, Value<'b>) {
     let sum = a + b;
     let part = sum - a;

@@ -13,7 +13,8 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// The position (u32) of a most frequent element in each row, given the sorted rows and where each element was.
+/// The position (u32) of a most frequent element in each row, given the sorted rows and where each
+/// element was.
 pub fn most_frequent(cx: &Context, elements: &View, places: &View, o: &Operands) -> Result<View> {
     let (dtype, index) = (elements.dtype, o.layout.index);
     let lengths = cx.empty(DType::U32, &[o.rows, o.n])?;

@@ -1,6 +1,7 @@
-//! The few elements of lowest rank in rows of a few thousand, by one workgroup a row: a radix selection like
-//! [`select`](super::select)'s on keys in registers. Equal keys are told apart by their positions, which are further digits, so that
-//! the last one that is wanted is found exactly. What is wanted is then sorted by a network.
+//! The few elements of lowest rank in rows of a few thousand, by one workgroup a row: a radix
+//! selection like [`select`](super::select)'s on keys in registers. Equal keys are told apart by
+//! their positions, which are further digits, so that the last one that is wanted is found exactly.
+//! What is wanted is then sorted by a network.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -127,12 +128,13 @@ struct Search<'b> {
 }
 
 impl<'b> Search<'b> {
-    /// The key of a rank among those of the workgroup's that are `there`, which differ in their lowest `bits`, and the rank
-    /// among its equals.
+    /// The key of a rank among those of the workgroup's that are `there`, which differ in their
+    /// lowest `bits`, and the rank among its equals.
     fn run(&self, keys: &[Value<'b>], there: &[Value<'b>], bits: u32, rank: Value<'b>) -> (Value<'b>, Value<'b>) {
         let (b, me) = (self.b, self.b.local_id(0));
         let scalar = keys[0].scalar();
-        // The bits from `shift` on are those of the key that is looked for: at first there are none.
+        // The bits from `shift` on are those of the key that is looked for: at first there are
+        // none.
         let (prefix, rank) = (b.var(b.int(scalar, 0)), b.var(rank));
         let shift = b.var(b.u32(bits.next_multiple_of(BITS)));
         b.while_(

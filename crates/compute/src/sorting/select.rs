@@ -1,6 +1,7 @@
-//! The elements of lowest rank in long rows, by radix selection: digit by digit from the highest, the keys that can
-//! still be the one wanted are counted, which tells its next digit (T. Alabi et al., "Fast k-selection algorithms for
-//! graphics processing units", ACM JEA 17, 2012). Then what lies below it is collected in the order of positions.
+//! The elements of lowest rank in long rows, by radix selection: digit by digit from the highest,
+//! the keys that can still be the one wanted are counted, which tells its next digit (T. Alabi et
+//! al., "Fast k-selection algorithms for graphics processing units", ACM JEA 17, 2012). Then what
+//! lies below it is collected in the order of positions.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -143,7 +144,8 @@ impl KernelSpec for CountDigits {
     }
 }
 
-/// Finds the next digit of each row's key, and how far behind the keys of that digit the rank begins.
+/// Finds the next digit of each row's key, and how far behind the keys of that digit the rank
+/// begins.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct NextDigit {
     dtype: DType,

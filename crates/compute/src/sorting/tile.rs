@@ -1,5 +1,6 @@
-//! Rows that fit a workgroup's memory, and the shortest of them: a bitonic network on pairs of key and position (K. Batcher,
-//! "Sorting networks and their applications", 1968). The position breaks ties, which makes the order that of a stable sort.
+//! Rows that fit a workgroup's memory, and the shortest of them: a bitonic network on pairs of key
+//! and position (K. Batcher, "Sorting networks and their applications", 1968). The position breaks
+//! ties, which makes the order that of a stable sort.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -13,7 +14,8 @@ use dml_engine::parameters;
 use dml_kernel::dense::{self, GROUP};
 use dml_kernel::{Builder, DType, ScalarType, Shared, Value};
 
-/// The longest row that is sorted by a network, whose length grows with the square of the row's logarithm.
+/// The longest row that is sorted by a network, whose length grows with the square of the row's
+/// logarithm.
 const MAX_ROW: u32 = 128;
 
 /// A workgroup sorts this many elements: several rows.
@@ -51,8 +53,9 @@ pub fn max_row(cx: &Context) -> i64 {
     row_sort::max_row(cx)
 }
 
-/// Sorts rows of at most [`max_row`] elements and writes what `take` says. With `positions` (u32, `[rows, n]`), a row's
-/// elements are those at the positions, among which equal ones keep their order, or are in that of their positions.
+/// Sorts rows of at most [`max_row`] elements and writes what `take` says. With `positions` (u32,
+/// `[rows, n]`), a row's elements are those at the positions, among which equal ones keep their
+/// order, or are in that of their positions.
 pub fn run(cx: &Context, o: &Operands, positions: Option<&View>, n: i64, descending: bool, take: Take) -> Result<()> {
     if n > i64::from(MAX_ROW) {
         return row_sort::run(cx, o, positions, n, descending, take);
@@ -72,7 +75,8 @@ pub fn run(cx: &Context, o: &Operands, positions: Option<&View>, n: i64, descend
     cx.run(&spec, &Arguments { operands: o, positions, n: n as u32, first, count }, dense::folded(groups))
 }
 
-/// An element of the workgroup's tile: the row in the tensor, its first place in the tile, and the place in the row.
+/// An element of the workgroup's tile: the row in the tensor, its first place in the tile, and the
+/// place in the row.
 struct Element<'b> {
     row: Value<'b>,
     base: Value<'b>,
@@ -136,8 +140,9 @@ impl KernelSpec for Spec {
     }
 }
 
-/// Where the median of a sorted row of `n` keys is: the lower of the two middle ones; or the first NaN, unless they are
-/// ignored. `number` tells whether the key at an index is another's than NaN's.
+/// Where the median of a sorted row of `n` keys is: the lower of the two middle ones; or the first
+/// NaN, unless they are ignored. `number` tells whether the key at an index is another's than
+/// NaN's.
 pub fn median_rank<'b>(
     dtype: DType,
     ignore_nan: bool,

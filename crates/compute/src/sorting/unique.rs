@@ -1,7 +1,8 @@
 //! Elements, or slices, that occur: each once, how often, and which one each element is.
 //!
-//! What is sorted, or consecutive as it is, is compared with its predecessor; the places where something new begins
-//! give the rest. The number of results is read back: it is a size. No NaN equals another.
+//! What is sorted, or consecutive as it is, is compared with its predecessor; the places where
+//! something new begins give the rest. The number of results is read back: it is a size. No NaN
+//! equals another.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -85,8 +86,8 @@ impl Ordered {
         Ok(out)
     }
 
-    /// Puts slices into lexicographic order, by merging ordered runs: each slice finds its place by binary search in
-    /// the other run.
+    /// Puts slices into lexicographic order, by merging ordered runs: each slice finds its place by
+    /// binary search in the other run.
     pub fn sort(&mut self, cx: &Context) -> Result<()> {
         check!(self.n < i64::from(i32::MAX), TooLarge, "{}: {} slices are too many for dml", cx.name, self.n);
         let mut run = 1;

@@ -1,5 +1,5 @@
-//! The largest or smallest products of compressed rows (CSR) and a dense matrix, where [`compressed_mm`](super::compressed_mm) adds
-//! them up.
+//! The largest or smallest products of compressed rows (CSR) and a dense matrix, where
+//! [`compressed_mm`](super::compressed_mm) adds them up.
 
 use crate::fault::Fault;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
@@ -29,7 +29,8 @@ parameters! {
         places: Output = DType::I64,
         /// Rows and columns of the result, rows of the dense matrix, entries.
         extent: [Index; 4] = s.index,
-        /// The entries of each row that come before those of this launch, and how many it takes at most.
+        /// The entries of each row that come before those of this launch, and how many it takes at
+        /// most.
         part: [U32; 2],
         fault: Fault,
     }

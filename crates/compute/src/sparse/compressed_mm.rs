@@ -1,5 +1,6 @@
-//! The product of compressed rows (CSR) and a dense matrix: each row of the result is a sum of rows of the dense matrix, added up
-//! in the order of the row's entries, so that the bits are the same each time.
+//! The product of compressed rows (CSR) and a dense matrix: each row of the result is a sum of rows
+//! of the dense matrix, added up in the order of the row's entries, so that the bits are the same
+//! each time.
 
 use crate::context::Context;
 use crate::dtype::accumulator;
@@ -17,7 +18,8 @@ use dml_engine::parameters;
 use dml_kernel::dense::{groups, linear_id};
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
-/// Entries of a row whose rows of the dense matrix are loaded before any is added: loads wait for memory together.
+/// Entries of a row whose rows of the dense matrix are loaded before any is added: loads wait for
+/// memory together.
 const AHEAD: u32 = 4;
 
 /// Into `out`, which has elements.
@@ -101,7 +103,8 @@ parameters! {
         scale: [InDType; 2] = accumulator(s.dtype),
         /// Rows of the result, chunks of a row, rows of the dense matrix, entries.
         extent: [Index; 4] = s.index,
-        /// The entries of each row that come before those of this launch, and how many it takes at most.
+        /// The entries of each row that come before those of this launch, and how many it takes at
+        /// most.
         part: [U32; 2],
         fault: Fault,
     }
@@ -155,7 +158,8 @@ impl KernelSpec for RowProduct {
     }
 }
 
-/// The first entry of a row and the one after its last, of those of a part. Nothing beyond `entries` is named.
+/// The first entry of a row and the one after its last, of those of a part. Nothing beyond
+/// `entries` is named.
 pub fn bounds<'b>(
     offsets: Pointer<'b>,
     row: Value<'b>,

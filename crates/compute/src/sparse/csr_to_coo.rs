@@ -75,7 +75,8 @@ impl KernelSpec for CsrToCoo {
             let batch = i / p.nnz;
             let at = (i % p.nnz).cast(ScalarType::I64);
             let first = batch * (p.rows + 1).cast(self.index);
-            // The row of an element is the number of rows that end at or before it. What no row holds counts to the last.
+            // The row of an element is the number of rows that end at or before it. What no row
+            // holds counts to the last.
             let ends = |row| p.crow.load(first + row + 1).cast(ScalarType::I64);
             let row = partition_point(p.rows, |row| ends(row.cast(self.index)).le(at)).min(p.rows - 1);
             let mut rest = batch;

@@ -1,7 +1,9 @@
-//! Images of one to three spatial dimensions, as pooling, resampling, padding and sampling see them.
+//! Images of one to three spatial dimensions, as pooling, resampling, padding and sampling see
+//! them.
 //!
-//! A tensor is `[batch, channels, spatial ...]` with its own strides, where the batch may be missing; spatial dimensions
-//! are width, height and width, or depth, height and width. Results keep the input's memory format.
+//! A tensor is `[batch, channels, spatial ...]` with its own strides, where the batch may be
+//! missing; spatial dimensions are width, height and width, or depth, height and width. Results
+//! keep the input's memory format.
 
 use crate::view::{Dims, View, layout, memory_format};
 use dml_engine::interface::{I32, Index};
@@ -116,7 +118,8 @@ pub struct Coordinates<'b> {
 }
 
 impl<'b> Coordinates<'b> {
-    /// The place of element `i` of images of `size` when elements are counted with columns, or with channels, fastest.
+    /// The place of element `i` of images of `size` when elements are counted with columns, or with
+    /// channels, fastest.
     pub fn new(i: Value<'b>, channels: Value<'b>, size: &[Value<'b>], channels_last: bool) -> Coordinates<'b> {
         let index = i.scalar();
         let mut rest = i;
@@ -134,7 +137,8 @@ impl<'b> Coordinates<'b> {
     }
 }
 
-/// A number for each spatial dimension (i32), as a kernel's parameter: sizes, or what describes windows.
+/// A number for each spatial dimension (i32), as a kernel's parameter: sizes, or what describes
+/// windows.
 pub struct PerAxis;
 
 impl Parameter for PerAxis {
@@ -157,7 +161,8 @@ impl Parameter for PerAxis {
     }
 }
 
-/// Row-major number of a pixel (i32 coordinates) of images of `size`, as the signed twin of `index`.
+/// Row-major number of a pixel (i32 coordinates) of images of `size`, as the signed twin of
+/// `index`.
 pub fn pixel_number<'b>(at: &[Value<'b>], size: &[Value<'b>], index: ScalarType) -> Value<'b> {
     let wide = if index == ScalarType::U64 { ScalarType::I64 } else { ScalarType::I32 };
     let mut number = at[0].cast(wide);
@@ -167,8 +172,8 @@ pub fn pixel_number<'b>(at: &[Value<'b>], size: &[Value<'b>], index: ScalarType)
     number
 }
 
-/// Runs `body` for every point of a grid, given by the first, the end and the step of each dimension; the last one runs
-/// fastest.
+/// Runs `body` for every point of a grid, given by the first, the end and the step of each
+/// dimension; the last one runs fastest.
 pub fn for_each<'b>(b: &'b Builder, ranges: &[[Value<'b>; 3]], mut body: impl FnMut(&[Value<'b>])) {
     nest(b, ranges, &mut Vec::new(), &mut body);
 }

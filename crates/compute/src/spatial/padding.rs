@@ -1,5 +1,5 @@
-//! reflection_pad and replication_pad over one to three spatial dimensions. (constant and circular padding are
-//! composites of copies.)
+//! reflection_pad and replication_pad over one to three spatial dimensions. (constant and circular
+//! padding are composites of copies.)
 
 use crate::context::Context;
 use crate::error::Result;
@@ -149,7 +149,8 @@ struct Axis<'b> {
 }
 
 impl<'b> Axis<'b> {
-    /// First, end and step of the numbers from which [`Axis::showing`] makes the places that may show this element.
+    /// First, end and step of the numbers from which [`Axis::showing`] makes the places that may
+    /// show this element.
     fn candidates(&self, b: &'b Builder, mode: Mode) -> [Value<'b>; 3] {
         let (one, here) = (b.i32(1), self.at + self.before);
         match mode {

@@ -1,5 +1,6 @@
-//! im2col and col2im (`torch.nn.Unfold`, `torch.nn.Fold`): windows of images as columns, and the sum of columns back into
-//! images. The latter gathers: a pixel visits the windows that show it, in a fixed order.
+//! im2col and col2im (`torch.nn.Unfold`, `torch.nn.Fold`): windows of images as columns, and the
+//! sum of columns back into images. The latter gathers: a pixel visits the windows that show it, in
+//! a fixed order.
 
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::spatial::geometry::{Coordinates, ImageStrides, PerAxis, for_each};

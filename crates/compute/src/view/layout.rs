@@ -1,4 +1,5 @@
-//! How operands of one shape are walked together: dimensions reordered, merged, and indexed in 32 or 64 bits.
+//! How operands of one shape are walked together: dimensions reordered, merged, and indexed in 32
+//! or 64 bits.
 
 use crate::view::{Dims, View, is_contiguous};
 use dml_engine::interface::Index;
@@ -6,8 +7,9 @@ use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::{Builder, ScalarType, Value};
 use smallvec::SmallVec;
 
-/// The order in which PyTorch walks operands: dimensions from fastest to slowest, decided by the operands' strides in
-/// order (TensorIterator's rule, which is what keeps channels-last results channels-last).
+/// The order in which PyTorch walks operands: dimensions from fastest to slowest, decided by the
+/// operands' strides in order (TensorIterator's rule, which is what keeps channels-last results
+/// channels-last).
 pub fn order(sizes: &[i64], operands: &[&[i64]]) -> SmallVec<[usize; 6]> {
     let rank = sizes.len();
     let mut perm: SmallVec<[usize; 6]> = (0..rank).rev().collect();
@@ -54,8 +56,8 @@ pub fn dense_strides(sizes: &[i64], order: &[usize]) -> Dims {
     strides
 }
 
-/// Strides that a pointwise operator gives its result: the inputs' own where they agree and are dense, else by
-/// [`order`]. Inputs are already expanded to `sizes`.
+/// Strides that a pointwise operator gives its result: the inputs' own where they agree and are
+/// dense, else by [`order`]. Inputs are already expanded to `sizes`.
 pub fn result_strides(sizes: &[i64], inputs: &[&View]) -> Dims {
     let strides: SmallVec<[&[i64]; 4]> = inputs.iter().map(|t| t.strides.as_slice()).collect();
     joint_strides(sizes, &strides)
@@ -72,7 +74,8 @@ pub fn joint_strides(sizes: &[i64], inputs: &[&[i64]]) -> Dims {
     dense_strides(sizes, &order(sizes, inputs))
 }
 
-/// Whether a tensor's elements fill the memory from the first to the last one, each a place of its own.
+/// Whether a tensor's elements fill the memory from the first to the last one, each a place of its
+/// own.
 pub fn is_dense(t: &View) -> bool {
     are_dense(&t.sizes, &t.strides)
 }
@@ -97,8 +100,8 @@ pub fn preserved_strides(t: &View) -> Dims {
     dense_strides(&t.sizes, &order(&t.sizes, &[&t.strides]))
 }
 
-/// Elements that a 32-bit index may reach: their offset in bytes stays below 4 GiB whatever the dtype, and drivers
-/// (NVIDIA's 580.159 among them) multiply a 32-bit index in 32 bits.
+/// Elements that a 32-bit index may reach: their offset in bytes stays below 4 GiB whatever the
+/// dtype, and drivers (NVIDIA's 580.159 among them) multiply a 32-bit index in 32 bits.
 pub const SHORT: i64 = 1 << 29;
 
 /// The type of an index that reaches `reach` elements: u32 or u64.
@@ -106,7 +109,8 @@ pub fn index_type(reach: i64) -> ScalarType {
     if reach < SHORT { ScalarType::U32 } else { ScalarType::U64 }
 }
 
-/// Operands of one shape with dimensions reordered (fastest first) and merged where every operand allows it.
+/// Operands of one shape with dimensions reordered (fastest first) and merged where every operand
+/// allows it.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// Elements of each dimension, fastest first. Empty for a single element.
@@ -125,13 +129,15 @@ impl Layout {
         Layout::walk(sizes, &all, &order(sizes, &all))
     }
 
-    /// Operands of these sizes, walked in row-major order: element `i` of the walk has the row-major index `i`.
+    /// Operands of these sizes, walked in row-major order: element `i` of the walk has the
+    /// row-major index `i`.
     pub fn row_major(sizes: &[i64], operands: &[&[i64]]) -> Layout {
         let order: SmallVec<[usize; 6]> = (0..sizes.len()).rev().collect();
         Layout::walk(sizes, operands, &order)
     }
 
-    /// Operands of these sizes, walked in an order of dimensions (fastest first). Strides may be negative.
+    /// Operands of these sizes, walked in an order of dimensions (fastest first). Strides may be
+    /// negative.
     pub fn walk(sizes: &[i64], all: &[&[i64]], order: &[usize]) -> Layout {
         let mut merged = Dims::new();
         let mut strides: SmallVec<[Dims; 4]> = all.iter().map(|_| Dims::new()).collect();

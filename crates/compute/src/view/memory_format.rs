@@ -1,4 +1,5 @@
-//! Memory formats: which of two orders the dimensions of `[batch, channels, ..]` tensors have in memory.
+//! Memory formats: which of two orders the dimensions of `[batch, channels, ..]` tensors have in
+//! memory.
 
 use crate::view::layout::dense_strides;
 use crate::view::{Dims, View};
@@ -11,7 +12,8 @@ pub fn channels_last_strides(sizes: &[i64]) -> Dims {
     dense_strides(sizes, &order)
 }
 
-/// Whether strides say that channels are the fastest; PyTorch's rule for tensors whose sizes leave it open.
+/// Whether strides say that channels are the fastest; PyTorch's rule for tensors whose sizes leave
+/// it open.
 pub fn is_channels_last(t: &View) -> bool {
     if !matches!(t.dim(), 4 | 5) || t.strides[1] == 0 || t.sizes.contains(&0) {
         return false;

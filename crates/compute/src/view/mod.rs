@@ -42,9 +42,11 @@ pub fn is_contiguous(sizes: &[i64], strides: &[i64]) -> bool {
 /// A view owns nothing: its memory belongs to the caller, which keeps it for the time of the call.
 #[derive(Debug)]
 pub struct View {
-    /// The caller's name for the object that has exactly this view, opaque here; 0 for views that were derived from one.
+    /// The caller's name for the object that has exactly this view, opaque here; 0 for views that
+    /// were derived from one.
     pub handle: usize,
-    /// Address of the first element: on the device, or of the host if `location` is [`Location::Host`].
+    /// Address of the first element: on the device, or of the host if `location` is
+    /// [`Location::Host`].
     pub data: u64,
     /// Type of the elements.
     pub dtype: DType,
@@ -56,7 +58,8 @@ pub struct View {
     pub strides: Dims,
     /// Bytes of the whole allocation, as addresses of `location`.
     pub storage: AddressRange,
-    /// The dtype is a default rather than a choice, as that of a bare number: it gives way to the dtypes of other operands.
+    /// The dtype is a default rather than a choice, as that of a bare number: it gives way to the
+    /// dtypes of other operands.
     pub weak: bool,
     /// The value of each element is the negative of what memory holds. Copies alone may see it set.
     pub negative: bool,
@@ -95,7 +98,8 @@ impl View {
         self.dtype.bytes()
     }
 
-    /// The bytes this view can touch: from its lowest to its highest element. Strides are not negative.
+    /// The bytes this view can touch: from its lowest to its highest element. Strides are not
+    /// negative.
     pub fn range(&self) -> AddressRange {
         let mut last = 0;
         for (&n, &s) in self.sizes.iter().zip(&self.strides) {
@@ -129,7 +133,8 @@ impl View {
         self.with(Dims::from_slice(sizes), Dims::from_slice(strides), data, 0)
     }
 
-    /// Broadcast to `sizes`: new and size-1 dimensions get stride 0. The caller has checked that it fits.
+    /// Broadcast to `sizes`: new and size-1 dimensions get stride 0. The caller has checked that it
+    /// fits.
     pub fn expand(&self, sizes: &[i64]) -> View {
         self.with(Dims::from_slice(sizes), self.expanded_strides(sizes), self.data, 0)
     }

@@ -2,8 +2,8 @@
 
 use crate::view::{Dims, View};
 
-/// Whether the bytes between the first and the last element of two views meet. Memory of different devices never does,
-/// whatever its addresses.
+/// Whether the bytes between the first and the last element of two views meet. Memory of different
+/// devices never does, whatever its addresses.
 pub fn touches(a: &View, b: &View) -> bool {
     if a.location != b.location {
         return false;
@@ -12,7 +12,8 @@ pub fn touches(a: &View, b: &View) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// Whether several elements have one address, because the view is expanded. An empty one has no elements.
+/// Whether several elements have one address, because the view is expanded. An empty one has no
+/// elements.
 pub fn is_expanded(t: &View) -> bool {
     t.sizes.iter().zip(&t.strides).any(|(&n, &s)| n > 1 && s == 0) && t.numel() != 0
 }

@@ -25,7 +25,8 @@ pub(crate) enum Node {
         work: u64,
         accesses: Accesses,
     },
-    /// Bytes of a constant to a segment, for lengths and addresses that the copy kernel cannot take.
+    /// Bytes of a constant to a segment, for lengths and addresses that the copy kernel cannot
+    /// take.
     Copy { constant: usize, from: u64, slot: u32, to: u64, bytes: u64, accesses: Accesses },
     /// A block was freed: what was written there need not be written if nothing reads it later.
     Free { address: u64 },
@@ -176,7 +177,8 @@ impl Capturing {
 
     fn access(&mut self, memory: &mut DeviceMemory, reads: &[AddressRange], writes: &[AddressRange]) -> Accesses {
         for range in reads.iter().chain(writes) {
-            // Tensors that are neighbours may be named as one range, across segments that are neighbours.
+            // Tensors that are neighbours may be named as one range, across segments that are
+            // neighbours.
             let mut at = range.start;
             while let Some((slot, end)) = memory.segment_end(at) {
                 if self.pinned.insert(slot) {

@@ -35,8 +35,9 @@ impl Constants {
         let at = self.segments.len() - 1;
         let (segment, offset) = (&self.segments[at], self.used);
         let host = mapped(segment)?;
-        // SAFETY: the segment is mapped and has room for `data` from `offset` on, as was just seen to; no work knows these bytes
-        // yet. `data` is other memory: nobody has a slice of the segment.
+        // SAFETY: the segment is mapped and has room for `data` from `offset` on, as was just seen
+        // to; no work knows these bytes yet. `data` is other memory: nobody has a slice of the
+        // segment.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), host.as_ptr().add(offset as usize), data.len()) };
         self.used = (offset + bytes).next_multiple_of(ALIGN);
         Ok(Constant { segment: at, offset, address: segment.address() + offset })

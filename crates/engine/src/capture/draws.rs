@@ -1,4 +1,5 @@
-//! What a graph draws from generators: each replay takes the numbers that the captured calls would have taken.
+//! What a graph draws from generators: each replay takes the numbers that the captured calls would
+//! have taken.
 
 use crate::generator::Generator;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,8 +22,8 @@ impl Draws {
         self.0.is_empty()
     }
 
-    /// Notes that `count` counters are drawn. The generator's number in the graph, and what was drawn from it before; `None`
-    /// when there are too many generators.
+    /// Notes that `count` counters are drawn. The generator's number in the graph, and what was
+    /// drawn from it before; `None` when there are too many generators.
     pub(crate) fn note(&mut self, generator: &Arc<Mutex<Generator>>, count: u64) -> Option<(u64, u64)> {
         let draws = &mut self.0;
         let at = match draws.iter().position(|draw| Arc::ptr_eq(&draw.generator, generator)) {
@@ -38,7 +39,8 @@ impl Draws {
         Some((at as u64, before))
     }
 
-    /// Takes the numbers of one replay: the seed and the first counter of each generator, in the order of their numbers.
+    /// Takes the numbers of one replay: the seed and the first counter of each generator, in the
+    /// order of their numbers.
     pub(crate) fn reserve(&self) -> impl Iterator<Item = (u64, u64)> {
         self.0.iter().map(|draw| reserve(&draw.generator, draw.counters))
     }

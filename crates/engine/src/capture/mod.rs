@@ -1,5 +1,5 @@
-//! What a thread's calls are collected in while it captures a graph, in place of the queue's pending batch. What becomes of it
-//! is [`crate::graph`]'s.
+//! What a thread's calls are collected in while it captures a graph, in place of the queue's
+//! pending batch. What becomes of it is [`crate::graph`]'s.
 
 pub(crate) mod capturing;
 pub(crate) mod constants;

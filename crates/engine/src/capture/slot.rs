@@ -67,7 +67,8 @@ impl CaptureSlot {
         self.here().map_or(Ok(()), |capture| Err(capture.fail(error)))
     }
 
-    /// Captures a launch of the capturing thread. False if it must run: it is another thread's, and uses no memory of the capture.
+    /// Captures a launch of the capturing thread. False if it must run: it is another thread's, and
+    /// uses no memory of the capture.
     ///
     /// # Errors
     /// [`Error::Graph`]; why the capture failed; no memory for parameters.

@@ -1,14 +1,17 @@
 //! Fuses pointwise launches that stand one after another into one kernel.
 //!
-//! A launch is fused with the launches before it when it reads exactly what one of them writes, over the same number of elements.
-//! The fused kernel computes each element through all of them in the order of the calls, with every intermediate
-//! rounded to its dtype, so its results have the bits of the single ones. An intermediate that was freed before the flush
-//! is never written. A fused kernel is compiled on the pool once its structure was met [`WORTH`] times;
-//! until it is there, the launches run one by one. The kernels are in the device's [store](KernelStore), as those of single launches.
+//! A launch is fused with the launches before it when it reads exactly what one of them writes,
+//! over the same number of elements. The fused kernel computes each element through all of them in
+//! the order of the calls, with every intermediate rounded to its dtype, so its results have the
+//! bits of the single ones. An intermediate that was freed before the flush is never written. A
+//! fused kernel is compiled on the pool once its structure was met [`WORTH`] times; until it is
+//! there, the launches run one by one. The kernels are in the device's [store](KernelStore), as
+//! those of single launches.
 //!
-//! What must hold for the fused kernel to mean the same: an invocation reads all of its elements before it writes one,
-//! and touches no other's. So a result may lie exactly where an input or an earlier result lies, or apart from all of them; any
-//! other overlap ends the chain, and so does a read of part of a result.
+//! What must hold for the fused kernel to mean the same: an invocation reads all of its elements
+//! before it writes one, and touches no other's. So a result may lie exactly where an input or an
+//! earlier result lies, or apart from all of them; any other overlap ends the chain, and so does a
+//! read of part of a result.
 
 use crate::fusion::parameters::{Packed, PackedNumber, PointwiseParameters};
 use crate::fusion::plan::{Plan, Wire};
@@ -57,8 +60,9 @@ struct Output {
     live: bool,
 }
 
-/// What a chain's kernel depends on, as words: how many elements an invocation computes, each launch's kernel with where its inputs
-/// come from, and which results are written. It is what the kernel is found by.
+/// What a chain's kernel depends on, as words: how many elements an invocation computes, each
+/// launch's kernel with where its inputs come from, and which results are written. It is what the
+/// kernel is found by.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Structure(Vec<u32>);
 
@@ -125,8 +129,9 @@ impl Fusion {
         !self.members.is_empty()
     }
 
-    /// Takes a launch into the open chain, or begins one with it. False if it fits neither: then the chain must be
-    /// closed, and the launch offered again (once) or run by itself. `push` is where `params` begin in the arena.
+    /// Takes a launch into the open chain, or begins one with it. False if it fits neither: then
+    /// the chain must be closed, and the launch offered again (once) or run by itself. `push` is
+    /// where `params` begin in the arena.
     pub(crate) fn offer(&mut self, entry: usize, kernel: &KernelRef, params: &[u8], push: usize) -> bool {
         let Some(pointwise) =
             kernel.pointwise().filter(|_| self.mode != FusionMode::Off && !kernel.has_indirect_parameters())
@@ -246,7 +251,8 @@ impl Fusion {
         (self.number_bytes, self.instructions) = (0, 0);
     }
 
-    /// The open chain as one launch, if there is a kernel for it. `arena` holds the parameters of its members.
+    /// The open chain as one launch, if there is a kernel for it. `arena` holds the parameters of
+    /// its members.
     pub(crate) fn fused(&mut self, arena: &[u8]) -> Option<Fused> {
         if self.members.len() < 2 {
             return None;
@@ -290,7 +296,8 @@ impl Fusion {
         Some(fused)
     }
 
-    /// Neighbours an invocation: 16 bytes of the widest operand, if all of them begin at such a boundary.
+    /// Neighbours an invocation: 16 bytes of the widest operand, if all of them begin at such a
+    /// boundary.
     fn lanes(&self, stores: &[usize]) -> u32 {
         let operands = || {
             let externals = self.externals.iter().filter(|e| !e.constant).map(|e| (e.address, e.dtype));

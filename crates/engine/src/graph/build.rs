@@ -14,14 +14,16 @@ use crate::submit::batch::Replay;
 use dml_gpu::traits::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Some of a graph's commands, as many as are submitted at once: the numbers of nodes, and what runs of each.
+/// Some of a graph's commands, as many as are submitted at once: the numbers of nodes, and what
+/// runs of each.
 #[derive(Default)]
 struct Steps {
     steps: Vec<(usize, Part)>,
     work: u64,
 }
 
-/// Fuses, schedules and records the commands of a capture. They are one recording, or several if they do more than one submission should.
+/// Fuses, schedules and records the commands of a capture. They are one recording, or several if
+/// they do more than one submission should.
 ///
 /// # Errors
 /// [`Error::Compile`]; [`Error::DeviceLost`]; what the driver said.
@@ -90,7 +92,8 @@ pub(crate) fn build(
     Ok((replays, stats))
 }
 
-/// The commands in the order in which they run, in groups that do no more than one submission should.
+/// The commands in the order in which they run, in groups that do no more than one submission
+/// should.
 fn submissions(nodes: &[Node], schedule: &Schedule, bound: &WorkBound) -> Vec<Steps> {
     let mut all: Vec<Steps> = Vec::new();
     let mut add = |at: usize, part: Part| {

@@ -39,7 +39,8 @@ impl Graphs {
         self.queue.may_capture() && self.queue.lock().capture.here().is_some()
     }
 
-    /// From now on what this thread launches is captured, with memory from `pool` or from a new one.
+    /// From now on what this thread launches is captured, with memory from `pool` or from a new
+    /// one.
     ///
     /// # Errors
     /// As [`Device::capture`](crate::Device::capture).
@@ -75,11 +76,13 @@ impl Capture {
         &self.pool
     }
 
-    /// Ends the capture: schedules and records what was captured, and waits for kernels that are still being compiled.
+    /// Ends the capture: schedules and records what was captured, and waits for kernels that are
+    /// still being compiled.
     ///
     /// # Errors
-    /// [`Error::Graph`] on another thread than the one that began it; the first error of something that could not be captured;
-    /// [`Error::Compile`]; [`Error::DeviceLost`]. The capture is over also then.
+    /// [`Error::Graph`] on another thread than the one that began it; the first error of something
+    /// that could not be captured; [`Error::Compile`]; [`Error::DeviceLost`]. The capture is over
+    /// also then.
     pub fn end(self) -> Result<Graph, Error> {
         let Graphs { queue, uploads, fusion } = &*self.graphs;
         let mut state = queue.lock();
@@ -117,7 +120,8 @@ impl Drop for Capture {
     }
 }
 
-/// What a capture keeps of the memory, and lets go when the result is dropped: without the queue locked.
+/// What a capture keeps of the memory, and lets go when the result is dropped: without the queue
+/// locked.
 fn held(capture: &mut Capturing, queue: &Arc<DeviceQueue>, pool: &Arc<GraphPool>) -> Held {
     let pinned = std::mem::take(&mut capture.pinned).into_iter().collect();
     Held { queue: Arc::clone(queue), pool: Arc::clone(pool), pinned, random: capture.random }

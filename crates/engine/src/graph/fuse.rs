@@ -1,5 +1,6 @@
-//! Fuses a graph's pointwise launches, as the stream does with those that run once. A graph runs many times: its fused kernels
-//! are made at the end of the capture, and not when their structure has come often.
+//! Fuses a graph's pointwise launches, as the stream does with those that run once. A graph runs
+//! many times: its fused kernels are made at the end of the capture, and not when their structure
+//! has come often.
 
 use crate::capture::capturing::{Capturing, Node};
 use crate::fusion::chain::Fusion;
@@ -31,7 +32,8 @@ pub(crate) fn fuse(capture: &mut Capturing, fusion: &mut Fusion) {
     close(capture, fusion, &nodes);
 }
 
-/// Ends the open chain: one launch in the place of its launches, or themselves where there is no kernel for all.
+/// Ends the open chain: one launch in the place of its launches, or themselves where there is no
+/// kernel for all.
 fn close(capture: &mut Capturing, fusion: &mut Fusion, nodes: &[Node]) {
     if !fusion.is_open() {
         return;

@@ -3,8 +3,9 @@
 use crate::queue::device_queue::DeviceQueue;
 use std::sync::Arc;
 
-/// Memory that graphs allocate from while they are captured. Graphs of one pool may overwrite each other's
-/// intermediate results: they must be replayed in the order of their captures, and their outputs read in between.
+/// Memory that graphs allocate from while they are captured. Graphs of one pool may overwrite each
+/// other's intermediate results: they must be replayed in the order of their captures, and their
+/// outputs read in between.
 pub struct GraphPool {
     queue: Arc<DeviceQueue>,
     number: u32,

@@ -1,5 +1,6 @@
-//! Random numbers in graphs. A captured kernel cannot be given its place in a generator's stream: it reads seed and
-//! counter from memory, which each replay writes, and adds what the capture drew before it.
+//! Random numbers in graphs. A captured kernel cannot be given its place in a generator's stream:
+//! it reads seed and counter from memory, which each replay writes, and adds what the capture drew
+//! before it.
 
 use crate::capture::draws::{self, Draws, MAX_GENERATORS};
 use crate::error::Error;
@@ -20,8 +21,8 @@ pub enum RandomSource {
         /// The low 64 bits of Philox's first counter.
         counter: u64,
     },
-    /// In a capture: two 64-bit numbers at an address, to the second of which `counter` is to be added. The launch must name the
-    /// 16 bytes among its reads.
+    /// In a capture: two 64-bit numbers at an address, to the second of which `counter` is to be
+    /// added. The launch must name the 16 bytes among its reads.
     Stored {
         /// Where they are.
         address: u64,
@@ -30,7 +31,8 @@ pub enum RandomSource {
     },
 }
 
-/// Takes `counters` counters, of four 32-bit numbers each, from a generator: for a launch on this queue.
+/// Takes `counters` counters, of four 32-bit numbers each, from a generator: for a launch on this
+/// queue.
 ///
 /// # Errors
 /// In a capture: [`Error::OutOfMemory`], and [`Error::Graph`] for too many generators.

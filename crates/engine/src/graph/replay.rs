@@ -29,7 +29,8 @@ pub struct Graph {
 pub struct GraphStats {
     /// Launches and copies that were captured.
     pub captured: u32,
-    /// Launches and copies of a replay: pointwise ones that follow one another are fused, and long ones are cut.
+    /// Launches and copies of a replay: pointwise ones that follow one another are fused, and long
+    /// ones are cut.
     pub launches: u32,
     /// Barriers of a replay, the one before it included.
     pub barriers: u32,
@@ -41,7 +42,8 @@ impl Graph {
     /// Enqueues the captured work, after everything enqueued before.
     ///
     /// # Errors
-    /// [`Error::Graph`] while the calling thread captures a graph of the device; [`Error::DeviceLost`]; an error of earlier work.
+    /// [`Error::Graph`] while the calling thread captures a graph of the device;
+    /// [`Error::DeviceLost`]; an error of earlier work.
     pub fn replay(&self) -> Result<(), Error> {
         fork::check()?;
         let queue = &*self.held.queue;
@@ -69,7 +71,8 @@ impl Graph {
         &self.held.pool
     }
 
-    /// Reserves the numbers of this replay, and has their seeds and offsets written where the kernels read them.
+    /// Reserves the numbers of this replay, and has their seeds and offsets written where the
+    /// kernels read them.
     fn draw(&self, state: &mut State) -> Result<(), Error> {
         if self.draws.is_empty() {
             return Ok(());

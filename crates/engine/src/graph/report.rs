@@ -1,4 +1,5 @@
-//! Index errors of a graph, to the thread that replays it: the graph's kernels have one address to report to, whoever replays.
+//! Index errors of a graph, to the thread that replays it: the graph's kernels have one address to
+//! report to, whoever replays.
 
 use crate::error::Error;
 use crate::kernels::interface::{ArgumentBlock, Interface, Unordered, WriteRange};

@@ -1,11 +1,13 @@
 //! The order in which a graph's commands run.
 //!
-//! A barrier orders everything before it with everything after it. Commands are therefore arranged in levels with a
-//! barrier between neighbours: a command goes to the first level after all commands that it depends on. The
-//! levels are as many as the longest chain of dependent commands, and fewer cannot be.
+//! A barrier orders everything before it with everything after it. Commands are therefore arranged
+//! in levels with a barrier between neighbours: a command goes to the first level after all
+//! commands that it depends on. The levels are as many as the longest chain of dependent commands,
+//! and fewer cannot be.
 //!
-//! Commands depend on each other where bytes that one writes are read or written by the other. This covers memory that is
-//! freed and allocated again inside the graph: the later owner writes what the earlier one read or wrote.
+//! Commands depend on each other where bytes that one writes are read or written by the other. This
+//! covers memory that is freed and allocated again inside the graph: the later owner writes what
+//! the earlier one read or wrote.
 
 use crate::memory::range::AddressRange;
 use crate::submit::barriers::Barriers;
@@ -206,7 +208,8 @@ mod tests {
         assert!(written.overlaps(range(8, 9)) && !written.overlaps(range(4, 8)));
     }
 
-    /// Every dependent pair is in order on different levels, and every command has a reason to be no earlier.
+    /// Every dependent pair is in order on different levels, and every command has a reason to be
+    /// no earlier.
     #[test]
     fn levels_agree_with_brute_force() {
         let mut random = Random(3);

@@ -1,5 +1,6 @@
-//! The notes of a device that is profiled: every command is recorded between two timestamps, which costs GPU time. What records
-//! commands writes into this; it knows nothing of them but what a [`Note`] says.
+//! The notes of a device that is profiled: every command is recorded between two timestamps, which
+//! costs GPU time. What records commands writes into this; it knows nothing of them but what a
+//! [`Note`] says.
 
 use crate::backend::Recorder;
 use crate::memory::range::AddressRange;

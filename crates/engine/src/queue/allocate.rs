@@ -6,7 +6,8 @@ use crate::profile::measure::{self, Stage};
 use crate::queue::device_queue::{DeviceQueue, State};
 
 impl DeviceQueue {
-    /// The address of a block of `bytes` bytes, not 0, from the pool of the calling thread's capture or from the common one.
+    /// The address of a block of `bytes` bytes, not 0, from the pool of the calling thread's
+    /// capture or from the common one.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] after cached memory was released in vain; [`Error::DeviceLost`].
@@ -28,7 +29,8 @@ impl DeviceQueue {
         }
     }
 
-    /// As [`allocate`](Self::allocate), always from the common pool: for memory that outlives a capture.
+    /// As [`allocate`](Self::allocate), always from the common pool: for memory that outlives a
+    /// capture.
     ///
     /// # Errors
     /// As [`allocate`](Self::allocate).
@@ -52,8 +54,8 @@ impl DeviceQueue {
         Some(address)
     }
 
-    /// A block of the common pool in a new segment, if need be after the cached ones were released: with the queue locked only
-    /// while nothing is left to wait for.
+    /// A block of the common pool in a new segment, if need be after the cached ones were released:
+    /// with the queue locked only while nothing is left to wait for.
     #[cold]
     fn allocate_new(&self, bytes: u64) -> Result<u64, Error> {
         let extended = self.lock().memory.extend(COMMON, bytes);
@@ -80,8 +82,8 @@ impl DeviceQueue {
         self.submission.wrap(state.memory.retry(pool, bytes))
     }
 
-    /// Frees a block. Work enqueued before may still use it; work enqueued later may get it again. An address that is not in use
-    /// is ignored.
+    /// Frees a block. Work enqueued before may still use it; work enqueued later may get it again.
+    /// An address that is not in use is ignored.
     pub(crate) fn free(&self, address: u64) {
         let _stage = measure::enter(Stage::Allocate);
         let mut state = self.lock();

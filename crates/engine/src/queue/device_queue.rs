@@ -1,8 +1,8 @@
-//! One device's queue, which its threads share: what is pending, the memory that it uses and the capture that takes its place,
-//! under one lock; in front of the [`Submission`], which has another.
+//! One device's queue, which its threads share: what is pending, the memory that it uses and the
+//! capture that takes its place, under one lock; in front of the [`Submission`], which has another.
 //!
-//! Whoever needs both locks takes this one first. Nothing waits for the device with this one locked, but for what must not
-//! change meanwhile: a drain, and room in the ring.
+//! Whoever needs both locks takes this one first. Nothing waits for the device with this one
+//! locked, but for what must not change meanwhile: a drain, and room in the ring.
 
 use crate::backend::Gpu;
 use crate::capture::slot::CaptureSlot;
@@ -24,9 +24,11 @@ use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The queue of one device. Everything that may outlive the device's handle, as graphs and events, holds this.
+/// The queue of one device. Everything that may outlive the device's handle, as graphs and events,
+/// holds this.
 pub(crate) struct DeviceQueue {
-    // Declared, and so dropped, before the memory that its work uses: the end of the stream waits for the device.
+    // Declared, and so dropped, before the memory that its work uses: the end of the stream waits
+    // for the device.
     pub(crate) submission: Submission,
     /// Locked before the stream by whoever needs both.
     state: Mutex<State>,
@@ -52,8 +54,8 @@ pub(crate) struct State {
 }
 
 impl DeviceQueue {
-    /// The queue of an adapter that was opened as the device of an index. Nobody submits for it yet but those who wait: see
-    /// [`start`](crate::queue::thread::start).
+    /// The queue of an adapter that was opened as the device of an index. Nobody submits for it yet
+    /// but those who wait: see [`start`](crate::queue::thread::start).
     ///
     /// # Errors
     /// What the driver said.
@@ -108,7 +110,8 @@ impl DeviceQueue {
         self.capturing.store(capturing, Ordering::Relaxed);
     }
 
-    /// Fails if the calling thread is capturing, and with it the capture: for what a replay would not do.
+    /// Fails if the calling thread is capturing, and with it the capture: for what a replay would
+    /// not do.
     ///
     /// # Errors
     /// [`Error::Graph`].
@@ -132,8 +135,9 @@ impl DeviceQueue {
         self.submission.handover().put(batch);
     }
 
-    /// Records and submits all that is pending, then `more`, as one submission. With `for_host`, what was written to mapped memory
-    /// is visible when it is done. Returns its ticket, or with nothing to submit the last one.
+    /// Records and submits all that is pending, then `more`, as one submission. With `for_host`,
+    /// what was written to mapped memory is visible when it is done. Returns its ticket, or with
+    /// nothing to submit the last one.
     fn submit(&self, state: &mut State, for_host: bool, more: Option<More<'_>>) -> (Result<(), Error>, Ticket) {
         let stream = self.submission.up_to_date();
         if !state.pending.has_pending() && more.is_none() && (!for_host || stream.is_host_visible()) {
@@ -169,7 +173,8 @@ impl DeviceQueue {
         self.submit(state, true, more)
     }
 
-    /// Submits everything enqueued and `more` after it for a host that is about to poll for what `more` writes.
+    /// Submits everything enqueued and `more` after it for a host that is about to poll for what
+    /// `more` writes.
     pub(crate) fn submit_polled(&self, state: &mut State, more: More<'_>) -> (Result<(), Error>, Ticket) {
         state.pending.waits();
         self.submit(state, false, Some(more))
@@ -239,8 +244,8 @@ impl DeviceQueue {
         flushed
     }
 
-    /// As [`settle`](Self::settle), before a drain, which waits with the queue locked: then little is left for it to wait for. An
-    /// error of pending work is kept for the next call.
+    /// As [`settle`](Self::settle), before a drain, which waits with the queue locked: then little
+    /// is left for it to wait for. An error of pending work is kept for the next call.
     ///
     /// # Errors
     /// [`Error::Interrupted`]; [`Error::DeviceLost`].
@@ -251,8 +256,8 @@ impl DeviceQueue {
         }
     }
 
-    /// For the end of the process: waits for what the driver was given, and leaves alone what it was not, which nobody misses. A
-    /// later call on the device still runs that.
+    /// For the end of the process: waits for what the driver was given, and leaves alone what it
+    /// was not, which nobody misses. A later call on the device still runs that.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
@@ -275,7 +280,8 @@ impl DeviceQueue {
         self.submission.wrap(idle)
     }
 
-    /// Waits until the driver, too, is done with all work. An error of that work is kept for the next call.
+    /// Waits until the driver, too, is done with all work. An error of that work is kept for the
+    /// next call.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
@@ -320,8 +326,8 @@ impl DeviceQueue {
         self.fault.give()
     }
 
-    /// Returns the fault that a kernel of the calling thread reported, or of one that has ended, once. Waits for all work if there
-    /// is one.
+    /// Returns the fault that a kernel of the calling thread reported, or of one that has ended,
+    /// once. Waits for all work if there is one.
     ///
     /// # Errors
     /// [`Error::IndexOutOfRange`]; [`Error::DeviceLost`].
@@ -334,7 +340,8 @@ impl DeviceQueue {
     #[cold]
     pub(crate) fn raise_fault(&self) -> Result<(), Error> {
         self.settle_before_drain()?;
-        // Locked until the report is taken: nobody else takes it too, and no new work writes another meanwhile.
+        // Locked until the report is taken: nobody else takes it too, and no new work writes
+        // another meanwhile.
         let mut state = self.lock();
         self.drain_locked(&mut state)?;
         self.fault.take()
@@ -350,7 +357,8 @@ impl DeviceQueue {
     /// Waits for the device, and notes from then on what runs on it.
     ///
     /// # Errors
-    /// [`dml_gpu::Error::Unsupported`] without timestamps; [`Error::DeviceLost`]; an error of earlier work.
+    /// [`dml_gpu::Error::Unsupported`] without timestamps; [`Error::DeviceLost`]; an error of
+    /// earlier work.
     pub(crate) fn start_profile(&self) -> Result<(), Error> {
         self.submission.alive()?;
         self.settle_before_drain()?;
@@ -361,7 +369,8 @@ impl DeviceQueue {
         Ok(())
     }
 
-    /// Waits for the device, and returns what ran on it since [`start_profile`](Self::start_profile).
+    /// Waits for the device, and returns what ran on it since
+    /// [`start_profile`](Self::start_profile).
     ///
     /// # Errors
     /// [`Error::DeviceLost`]. An error of earlier work is a later call's.

@@ -1,4 +1,5 @@
-//! Appending to the pending batch, and what follows from it: a batch that is due goes to the thread that submits, or to the driver.
+//! Appending to the pending batch, and what follows from it: a batch that is due goes to the thread
+//! that submits, or to the driver.
 
 use crate::backend::Segment;
 use crate::error::Error;
@@ -15,7 +16,8 @@ use crate::submit::batch::{Marker, Replay};
 use dml_gpu::traits::*;
 use std::sync::Arc;
 
-/// So often a thread that is to wait for the device waits for room before: once for each batch that may have been handed over.
+/// So often a thread that is to wait for the device waits for room before: once for each batch that
+/// may have been handed over.
 const MAX_TURNS: u32 = 8;
 
 impl DeviceQueue {
@@ -54,7 +56,8 @@ impl DeviceQueue {
         self.append(state, launch, None)
     }
 
-    /// Appends a launch that does too much to go with what is pending, and maybe too much for one submission.
+    /// Appends a launch that does too much to go with what is pending, and maybe too much for one
+    /// submission.
     #[cold]
     fn append_bounded(&self, state: &mut State, launch: &Launch<'_>) -> Result<(), Error> {
         let mut number = None;
@@ -82,7 +85,8 @@ impl DeviceQueue {
         self.defer_unless_lost(flushed)
     }
 
-    /// Appends a launch, or a part of one (see [`Pending::push_launch`](crate::queue::pending::Pending::push_launch)).
+    /// Appends a launch, or a part of one (see
+    /// [`Pending::push_launch`](crate::queue::pending::Pending::push_launch)).
     #[inline]
     fn append(&self, state: &mut State, launch: &Launch<'_>, part: Option<([u32; 3], u64)>) -> Result<(), Error> {
         if launch.kernel.has_indirect_parameters() {
@@ -110,8 +114,8 @@ impl DeviceQueue {
         self.submission.wrap(capture.launch(self.gpu(), memory, launch))
     }
 
-    /// Copies at most [`MAX_REGION_BYTES`](crate::memory::upload_ring::MAX_REGION_BYTES) bytes into the ring, waiting for room if
-    /// there is none.
+    /// Copies at most [`MAX_REGION_BYTES`](crate::memory::upload_ring::MAX_REGION_BYTES) bytes into
+    /// the ring, waiting for room if there is none.
     pub(crate) fn write_ring(&self, state: &mut State, data: &[u8]) -> Result<Region, Error> {
         loop {
             if let Some(region) = state.pending.write_ring(data) {
@@ -156,7 +160,8 @@ impl DeviceQueue {
         self.hand_over_if(state, due)
     }
 
-    /// Sets a marker here; with `timing`, which the queue must have timestamps for, it notes when it is reached.
+    /// Sets a marker here; with `timing`, which the queue must have timestamps for, it notes when
+    /// it is reached.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
@@ -172,9 +177,10 @@ impl DeviceQueue {
         Ok(())
     }
 
-    /// Waits while as much is in flight as may be, and then submits what is due. To be called before anything is enqueued, with
-    /// nothing locked. A wait that is interrupted just ends: an operator of several launches is enqueued as a whole, and stays
-    /// pending meanwhile; who called it hears of the interruption from the program.
+    /// Waits while as much is in flight as may be, and then submits what is due. To be called
+    /// before anything is enqueued, with nothing locked. A wait that is interrupted just ends: an
+    /// operator of several launches is enqueued as a whole, and stays pending meanwhile; who called
+    /// it hears of the interruption from the program.
     ///
     /// # Errors
     /// [`Error::DeviceLost`]; an error of earlier work.
@@ -189,7 +195,8 @@ impl DeviceQueue {
         }
     }
 
-    /// As [`await_room_to_enqueue`](Self::await_room_to_enqueue), for what is enqueued as a whole or not at all.
+    /// As [`await_room_to_enqueue`](Self::await_room_to_enqueue), for what is enqueued as a whole
+    /// or not at all.
     ///
     /// # Errors
     /// [`Error::Interrupted`]; as there.
@@ -208,9 +215,10 @@ impl DeviceQueue {
         Ok(())
     }
 
-    /// Waits until what was handed over is with the driver, there is room for more, and the kernels of what is pending are
-    /// compiled: to be called before a wait, with nothing locked, so that it gives the driver no more at once than may be in
-    /// flight, and waits for no compiler with something locked.
+    /// Waits until what was handed over is with the driver, there is room for more, and the kernels
+    /// of what is pending are compiled: to be called before a wait, with nothing locked, so that it
+    /// gives the driver no more at once than may be in flight, and waits for no compiler with
+    /// something locked.
     ///
     /// # Errors
     /// [`Error::Interrupted`]; [`Error::DeviceLost`]; an error of earlier work.
@@ -249,8 +257,8 @@ impl DeviceQueue {
         }
     }
 
-    /// Leaves the pending batch to the thread that submits, or submits it here if that has too much to do. With as much in flight
-    /// as may be, it stays pending, and who enqueues next waits.
+    /// Leaves the pending batch to the thread that submits, or submits it here if that has too much
+    /// to do. With as much in flight as may be, it stays pending, and who enqueues next waits.
     fn hand_over(&self, state: &mut State, due: Result<bool, Error>) -> Result<(), Error> {
         let _stage = measure::enter(Stage::Submit);
         self.submission.wrap(due)?;

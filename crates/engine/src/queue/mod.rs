@@ -1,4 +1,5 @@
-//! What is enqueued, until its batch is handed over to be recorded; and the memory that it uses, under the same lock.
+//! What is enqueued, until its batch is handed over to be recorded; and the memory that it uses,
+//! under the same lock.
 
 pub(crate) mod allocate;
 pub(crate) mod device_queue;

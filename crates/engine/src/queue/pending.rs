@@ -1,9 +1,11 @@
-//! What is enqueued on one device, in order, until its batch ends and is handed over to be recorded (see [`crate::submit`]).
+//! What is enqueued on one device, in order, until its batch ends and is handed over to be recorded
+//! (see [`crate::submit`]).
 //!
-//! Enqueuing appends a compact entry to the pending [`Batch`]. That pipelines are needed only when the batch is recorded
-//! lets them compile while the host goes on; and the recording pass can fuse launches, as it sees the frees
-//! that make an intermediate dead. Every batch gets the ticket of its submission when it ends, before it is
-//! submitted: so events and the ring know what to wait for.
+//! Enqueuing appends a compact entry to the pending [`Batch`]. That pipelines are needed only when
+//! the batch is recorded lets them compile while the host goes on; and the recording pass can fuse
+//! launches, as it sees the frees that make an intermediate dead. Every batch gets the ticket of
+//! its submission when it ends, before it is submitted: so events and the ring know what to wait
+//! for.
 
 use crate::backend::{Gpu, Segment, Timeline};
 use crate::error::Error;
@@ -27,7 +29,8 @@ pub(crate) struct Pending {
     batch: Batch,
     /// The last ticket that a batch was given.
     handed: Ticket,
-    /// All commands up to this ticket are done. The driver may still use the last submits' command buffers.
+    /// All commands up to this ticket are done. The driver may still use the last submits' command
+    /// buffers.
     done: Ticket,
     timeline: Timeline,
     policy: Policy,
@@ -107,8 +110,9 @@ impl Pending {
         Ticket(self.handed.0 + 1)
     }
 
-    /// Ends the pending batch, which becomes that of the next ticket; `empty` is for what comes after it. Deferred frees
-    /// are carried out: no address of a small block means two things within a batch.
+    /// Ends the pending batch, which becomes that of the next ticket; `empty` is for what comes
+    /// after it. Deferred frees are carried out: no address of a small block means two things
+    /// within a batch.
     pub(crate) fn take(&mut self, empty: Batch, memory: &mut DeviceMemory) -> Batch {
         self.handed = self.next_ticket();
         self.ring.submitted(self.handed);
@@ -124,8 +128,9 @@ impl Pending {
         self.cut
     }
 
-    /// Appends a launch, or the part of one that begins at an index and is of the launch of a number. Indirect parameters and tables must
-    /// already be in the ring: the push constants begin with the address.
+    /// Appends a launch, or the part of one that begins at an index and is of the launch of a
+    /// number. Indirect parameters and tables must already be in the ring: the push constants begin
+    /// with the address.
     #[inline]
     pub(crate) fn push_launch(&mut self, launch: &Launch<'_>, constants: [&[u8]; 2], part: Option<([u32; 3], u64)>) {
         let push = self.batch.bytes.len() as u32;
@@ -193,7 +198,8 @@ impl Pending {
         self.stats.commands += 1;
     }
 
-    /// Whether the pending batch should go now that a command was appended, which should have at most `limit`.
+    /// Whether the pending batch should go now that a command was appended, which should have at
+    /// most `limit`.
     #[inline]
     pub(crate) fn is_due(&mut self, limit: u32) -> Result<bool, Error> {
         let decision = self.policy.added(self.batch.commands, limit);
@@ -246,7 +252,8 @@ impl Pending {
         self.ring.write(data)
     }
 
-    /// The ticket to wait for to get room in the ring; `None` when all of it belongs to what is pending.
+    /// The ticket to wait for to get room in the ring; `None` when all of it belongs to what is
+    /// pending.
     pub(crate) fn oldest_in_ring(&self) -> Option<Ticket> {
         self.ring.oldest()
     }

@@ -1,26 +1,31 @@
-//! When pending work is submitted: the only place that decides it. What must be submitted for a wait is submitted at once besides.
+//! When pending work is submitted: the only place that decides it. What must be submitted for a
+//! wait is submitted at once besides.
 //!
-//! A submit costs the host 2 to 3 µs and the GPU about 6, a dependent dispatch costs the GPU about 2,
-//! and a GPU that waits for the host does nothing. Measured best (`docs/notebook/2026-11.md`): submit 64 at once, or
-//! 8 when the GPU has nothing to do, or 4 then in a program that waits often. Where commands are slow, a batch has fewer
-//! ([`crate::submit::run_ahead`]).
+//! A submit costs the host 2 to 3 µs and the GPU about 6, a dependent dispatch costs the GPU about
+//! 2, and a GPU that waits for the host does nothing. Measured best (`docs/notebook/2026-11.md`):
+//! submit 64 at once, or 8 when the GPU has nothing to do, or 4 then in a program that waits often.
+//! Where commands are slow, a batch has fewer ([`crate::submit::run_ahead`]).
 //!
-//! The thread that submits looks after what the host left pending: without it, an operator followed by other work of
-//! the host would not start before the next wait. While there is activity it looks every [`TICK`]; when nothing was
-//! enqueued for a whole tick and the device has nothing to do, it submits what is pending. So an operator starts within two ticks
-//! (plus the timer slack of the system: none on Linux, where the thread asks for that; milliseconds on Windows).
-//! After [`SLEEP_AFTER`] without work it sleeps until the next launch wakes it. That costs the launch a system call, and a
-//! processor that slept long wakes slowly: so that launch is submitted at once, by the thread that made it.
+//! The thread that submits looks after what the host left pending: without it, an operator followed
+//! by other work of the host would not start before the next wait. While there is activity it looks
+//! every [`TICK`]; when nothing was enqueued for a whole tick and the device has nothing to do, it
+//! submits what is pending. So an operator starts within two ticks (plus the timer slack of the
+//! system: none on Linux, where the thread asks for that; milliseconds on Windows). After
+//! [`SLEEP_AFTER`] without work it sleeps until the next launch wakes it. That costs the launch a
+//! system call, and a processor that slept long wakes slowly: so that launch is submitted at once,
+//! by the thread that made it.
 
 use dml_environment::SUBMIT_WORK;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Operations that one submission does at most, so that no display driver takes a slow GPU for a hung one (Windows does after 2
-/// seconds): 0.9 seconds at 0.15 TFLOPS, which is about the slowest GPU with Vulkan 1.2. On one that does 40 TFLOPS it is
-/// 3 milliseconds, beside which a submit's few microseconds are nothing.
+/// Operations that one submission does at most, so that no display driver takes a slow GPU for a
+/// hung one (Windows does after 2 seconds): 0.9 seconds at 0.15 TFLOPS, which is about the slowest
+/// GPU with Vulkan 1.2. On one that does 40 TFLOPS it is 3 milliseconds, beside which a submit's
+/// few microseconds are nothing.
 const MAX_WORK: u64 = 1 << 37;
-/// The same for each compute unit that has a workgroup: 0.3 seconds of 64 lanes that multiply and add at 0.5 GHz.
+/// The same for each compute unit that has a workgroup: 0.3 seconds of 64 lanes that multiply and
+/// add at 0.5 GHz.
 const MAX_WORK_OF_UNIT: u64 = 1 << 34;
 /// Commands that are always submitted together at most.
 const MAX_BATCH: u32 = 64;
@@ -37,8 +42,8 @@ const FREQUENT: u32 = 128;
 pub(crate) const TICK: Duration = Duration::from_micros(30);
 /// Quiet ticks before that thread sleeps until there is work.
 const SLEEP_AFTER: u32 = 20;
-/// Quiet ticks after which pending work is submitted also to a device that has work. Sooner it would gain nothing, and cut
-/// chains of launches in two wherever the host holds its breath.
+/// Quiet ticks after which pending work is submitted also to a device that has work. Sooner it
+/// would gain nothing, and cut chains of launches in two wherever the host holds its breath.
 const PATIENCE: u32 = 8;
 
 /// What to do with what is pending.
@@ -52,8 +57,8 @@ pub(crate) enum Decision {
     Submit,
 }
 
-/// Whether the first launch after a sleep of the thread is submitted at once: a GPU that had nothing to do for long begins sooner. Not with a
-/// kernel that the host would have to wait for.
+/// Whether the first launch after a sleep of the thread is submitted at once: a GPU that had
+/// nothing to do for long begins sooner. Not with a kernel that the host would have to wait for.
 #[inline]
 pub(crate) fn begins_at_once(woken: bool, is_compiled: impl FnOnce() -> bool) -> bool {
     woken && is_compiled()
@@ -64,21 +69,25 @@ pub(crate) fn quiet(ticks: u32) -> Decision {
     if ticks >= PATIENCE { Decision::Submit } else { Decision::SubmitIfIdle }
 }
 
-/// Whether the thread that submits may sleep after ticks without another command, with nothing pending.
+/// Whether the thread that submits may sleep after ticks without another command, with nothing
+/// pending.
 pub(crate) fn may_sleep(ticks: u32) -> bool {
     ticks >= SLEEP_AFTER
 }
 
-/// How much work one submission does at most. What a launch does is an estimate ([`Launch::work`](crate::Launch::work)), known before anything ran:
-/// how long commands take is not. A launch that does more is cut into parts, and a batch ends before it does more.
+/// How much work one submission does at most. What a launch does is an estimate
+/// ([`Launch::work`](crate::Launch::work)), known before anything ran: how long commands take is
+/// not. A launch that does more is cut into parts, and a batch ends before it does more.
 pub(crate) struct WorkBound {
     most: AtomicU64,
-    /// Compute units that are known to share a launch; none once somebody said how much is too much.
+    /// Compute units that are known to share a launch; none once somebody said how much is too
+    /// much.
     units: AtomicU32,
 }
 
 impl WorkBound {
-    /// That of an adapter with so many compute units, if the driver tells, or of `TORCH_DML_SUBMIT_WORK`.
+    /// That of an adapter with so many compute units, if the driver tells, or of
+    /// `TORCH_DML_SUBMIT_WORK`.
     pub(crate) fn new(units: Option<u32>) -> Self {
         let told = SUBMIT_WORK.get().map(|millions| millions as u64 * 1_000_000);
         let units = if told.is_some() { 0 } else { units.unwrap_or(0) };
@@ -90,8 +99,9 @@ impl WorkBound {
         self.most.store(operations, Ordering::Relaxed);
     }
 
-    /// What a launch of so many workgroups, or a part of one, does at most. On many units it may do more than a batch: fewer workgroups than fill
-    /// them all would leave the others idle, since no part begins before the one before it has ended.
+    /// What a launch of so many workgroups, or a part of one, does at most. On many units it may do
+    /// more than a batch: fewer workgroups than fill them all would leave the others idle, since no
+    /// part begins before the one before it has ended.
     pub(crate) fn of_launch(&self, groups: [u32; 3]) -> u64 {
         let groups = groups.into_iter().fold(1, |all: u64, n| all.saturating_mul(n.into()));
         let busy = u64::from(self.units.load(Ordering::Relaxed)).min(groups);
@@ -116,7 +126,8 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
-    /// A command was added; `pending` commands are not yet submitted, and `limit` should not be at once.
+    /// A command was added; `pending` commands are not yet submitted, and `limit` should not be at
+    /// once.
     #[inline]
     pub(crate) fn added(&mut self, pending: u32, limit: u32) -> Decision {
         self.since_wait = self.since_wait.saturating_add(1);

@@ -1,8 +1,9 @@
 //! The thread of a device that records and submits what other threads enqueue.
 //!
-//! Recording and submitting takes 1 to 2 µs of a host's time an operator, and the thread that enqueues has better things
-//! to do. It hands a batch over when the [`policy`] says so; this thread takes it from there. Whoever waits for
-//! the device does not wait for this thread to wake: it takes the stream's lock and records what is left by itself.
+//! Recording and submitting takes 1 to 2 µs of a host's time an operator, and the thread that
+//! enqueues has better things to do. It hands a batch over when the [`policy`] says so; this thread
+//! takes it from there. Whoever waits for the device does not wait for this thread to wake: it
+//! takes the stream's lock and records what is left by itself.
 
 use crate::fork::forked;
 use crate::queue::device_queue::DeviceQueue;
@@ -14,8 +15,9 @@ use dml_gpu::traits::*;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
-/// The thread while it runs. Dropped, it has ended: it uses the queue from time to time, and would otherwise be the one
-/// to close the device, at a time of its own or while the process ends under it.
+/// The thread while it runs. Dropped, it has ended: it uses the queue from time to time, and would
+/// otherwise be the one to close the device, at a time of its own or while the process ends under
+/// it.
 pub(crate) struct SubmitThread {
     handover: Arc<Handover>,
     handle: Option<JoinHandle<()>>,
@@ -96,8 +98,8 @@ fn sharpen_timer() {
     }
     const PR_SET_TIMERSLACK: std::ffi::c_int = 29;
     let nanoseconds: std::ffi::c_ulong = 1;
-    // SAFETY: the C library's function, declared as Linux has it. This option takes one unsigned long, and changes the calling
-    // thread's timer slack only.
+    // SAFETY: the C library's function, declared as Linux has it. This option takes one unsigned
+    // long, and changes the calling thread's timer slack only.
     unsafe { prctl(PR_SET_TIMERSLACK, nanoseconds) };
 }
 

@@ -1,9 +1,11 @@
-//! Which commands need a barrier before them, and when the host needs one: the only place that decides it for what runs once.
-//! (A graph arranges its commands by itself, around the barriers of its levels.)
+//! Which commands need a barrier before them, and when the host needs one: the only place that
+//! decides it for what runs once. (A graph arranges its commands by itself, around the barriers of
+//! its levels.)
 //!
-//! A barrier orders everything before it with everything after it and costs the GPU 2 µs. So there is one only where
-//! byte ranges overlap that were accessed since the last one. A barrier for the host costs 3.5 µs, once a submission: there is one
-//! only where the host is about to read mapped memory.
+//! A barrier orders everything before it with everything after it and costs the GPU 2 µs. So there
+//! is one only where byte ranges overlap that were accessed since the last one. A barrier for the
+//! host costs 3.5 µs, once a submission: there is one only where the host is about to read mapped
+//! memory.
 
 use crate::memory::range::AddressRange;
 use crate::submit::intervals::IntervalSet;
@@ -46,8 +48,8 @@ impl Default for Barriers {
 }
 
 impl Barriers {
-    /// Notes the accesses of the command that comes next. True when a barrier must come before it: it reads what
-    /// was written, or writes what was read or written, since the last barrier.
+    /// Notes the accesses of the command that comes next. True when a barrier must come before it:
+    /// it reads what was written, or writes what was read or written, since the last barrier.
     pub(crate) fn before(&mut self, reads: &[AddressRange], writes: &[AddressRange]) -> bool {
         let conflict = reads.iter().any(|&r| self.written.overlaps(r))
             || writes.iter().any(|&w| self.written.overlaps(w) || self.read.overlaps(w))
@@ -67,8 +69,8 @@ impl Barriers {
         conflict
     }
 
-    /// As [`before`](Self::before), for a part of the launch of this number. The parts of a launch do not wait for each other, as its
-    /// workgroups do not.
+    /// As [`before`](Self::before), for a part of the launch of this number. The parts of a launch
+    /// do not wait for each other, as its workgroups do not.
     pub(crate) fn before_part(&mut self, launch: u64, reads: &[AddressRange], writes: &[AddressRange]) -> bool {
         let conflict = self.part_of != Some(launch) && self.before(reads, writes);
         self.part_of = Some(launch);
@@ -76,8 +78,9 @@ impl Barriers {
         conflict
     }
 
-    /// As [`before`](Self::before), for a read that the host polls for, the last command of its submission. It comes after
-    /// all earlier work but other such reads: what it reads beside its ranges (the fault block) is as that work left it.
+    /// As [`before`](Self::before), for a read that the host polls for, the last command of its
+    /// submission. It comes after all earlier work but other such reads: what it reads beside its
+    /// ranges (the fault block) is as that work left it.
     pub(crate) fn before_polled(&mut self, reads: &[AddressRange], writes: &[AddressRange]) -> bool {
         let settles = !self.settled;
         if settles {
@@ -88,7 +91,8 @@ impl Barriers {
         settles || conflict
     }
 
-    /// The host is about to wait for what was recorded. True when a barrier for it must come at the end of the submission.
+    /// The host is about to wait for what was recorded. True when a barrier for it must come at the
+    /// end of the submission.
     pub(crate) fn before_host(&mut self) -> bool {
         let needed = !self.host_visible;
         self.host_visible = true;
@@ -181,7 +185,8 @@ mod tests {
         assert!(barriers.before_host(), "nor this");
     }
 
-    /// Every pair of conflicting commands has a barrier between them, and every barrier has a pair that needs it.
+    /// Every pair of conflicting commands has a barrier between them, and every barrier has a pair
+    /// that needs it.
     #[test]
     fn barriers_agree_with_brute_force() {
         let mut random = Random(2);

@@ -1,4 +1,5 @@
-//! What is submitted together: commands in the order of the calls, with what they need until they are recorded.
+//! What is submitted together: commands in the order of the calls, with what they need until they
+//! are recorded.
 
 use crate::backend::{Recorder, Recording, Segment, TimestampId};
 use crate::error::Error;
@@ -24,7 +25,8 @@ pub(crate) enum Command {
     },
     /// Some of the workgroups of a launch that is cut.
     Part(Box<LaunchPart>),
-    /// Bytes of the ring to a segment, by the copy command: for lengths and addresses that the copy kernel cannot take.
+    /// Bytes of the ring to a segment, by the copy command: for lengths and addresses that the copy
+    /// kernel cannot take.
     Upload { from: u64, to: Arc<Segment>, offset: u64, bytes: u64 },
     /// A block was freed: what earlier entries wrote there is dead unless one of them reads it.
     Free { address: u64 },

@@ -1,4 +1,5 @@
-//! Errors of work that was enqueued: each belongs to the thread that enqueued it, and waits for that thread's next call.
+//! Errors of work that was enqueued: each belongs to the thread that enqueued it, and waits for
+//! that thread's next call.
 
 use crate::error::Error;
 use crate::threads::ThreadNumber;
@@ -19,7 +20,8 @@ impl Errors {
         }
     }
 
-    /// Keeps an error of work of several threads for each of them; for the calling thread if it is nobody's.
+    /// Keeps an error of work of several threads for each of them; for the calling thread if it is
+    /// nobody's.
     pub(crate) fn note_for(&mut self, threads: impl Iterator<Item = ThreadNumber>, result: Result<(), Error>) {
         let Err(e) = result else { return };
         let mut anybody = false;
@@ -128,7 +130,8 @@ mod tests {
         let deferred = Deferred::default();
         let gone = std::thread::spawn(ThreadNumber::here).join().expect("it runs");
         note(&deferred, gone, "left behind");
-        // Another test's thread may have the number by now: then the error is that thread's, and it never comes here.
+        // Another test's thread may have the number by now: then the error is that thread's, and it
+        // never comes here.
         if gone.has_ended() {
             assert_eq!(deferred.take(), Err(error("left behind")));
         }

@@ -1,5 +1,6 @@
-//! What goes from the threads that enqueue to the one that records and submits: ended batches, the signs that work is pending, and
-//! the batches that were recorded back again. The thread itself is the queue's ([`crate::queue::thread`]).
+//! What goes from the threads that enqueue to the one that records and submits: ended batches, the
+//! signs that work is pending, and the batches that were recorded back again. The thread itself is
+//! the queue's ([`crate::queue::thread`]).
 
 use crate::kernels::kernel::KernelRef;
 use crate::submit::batch::Batch;
@@ -8,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// How long the thread looks for the next batch before it sleeps: a program that trains hands over the next one soon, and waking a
-/// thread costs the one that does it 2 to 5 µs.
+/// How long the thread looks for the next batch before it sleeps: a program that trains hands over
+/// the next one soon, and waking a thread costs the one that does it 2 to 5 µs.
 const SPIN: Duration = Duration::from_micros(50);
 /// Pauses between two looks.
 const PAUSES: u32 = 8;
@@ -18,7 +19,8 @@ const MAX_WAITING: u32 = 8;
 /// Empty batches that are kept: as many as are ever on their way.
 const MAX_SPARE: usize = MAX_WAITING as usize + 2;
 
-/// Between the threads of one device. Without a thread that takes batches it is a list of spare ones.
+/// Between the threads of one device. Without a thread that takes batches it is a list of spare
+/// ones.
 #[derive(Default)]
 pub(crate) struct Handover {
     mailbox: Mailbox<Batch>,
@@ -40,8 +42,8 @@ impl Handover {
         self.takes_batches.get() == Some(&true) && self.mailbox.len() < MAX_WAITING
     }
 
-    /// Leaves a batch for the thread, which may have to be [woken](Self::wake). Called with the queue locked, so that
-    /// batches come in the order of their tickets.
+    /// Leaves a batch for the thread, which may have to be [woken](Self::wake). Called with the
+    /// queue locked, so that batches come in the order of their tickets.
     pub(crate) fn put(&self, batch: Batch) {
         self.mailbox.push(batch);
     }
@@ -51,7 +53,8 @@ impl Handover {
         self.lock_spare().pop().unwrap_or_else(Batch::new)
     }
 
-    /// Takes the oldest batch that was handed over. Called with the stream locked, so that they are recorded in order.
+    /// Takes the oldest batch that was handed over. Called with the stream locked, so that they are
+    /// recorded in order.
     pub(crate) fn next(&self) -> Option<Batch> {
         self.mailbox.pop()
     }
@@ -70,8 +73,8 @@ impl Handover {
         }
     }
 
-    /// A command was enqueued; `first` if nothing was pending before. Called with the queue locked. Returns whether the
-    /// thread was asleep for lack of work, and is woken now.
+    /// A command was enqueued; `first` if nothing was pending before. Called with the queue locked.
+    /// Returns whether the thread was asleep for lack of work, and is woken now.
     #[inline]
     pub(crate) fn enqueued(&self, first: bool) -> bool {
         self.mailbox.enqueued(first)

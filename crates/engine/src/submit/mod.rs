@@ -1,5 +1,5 @@
-//! From ended batches to the driver: what is recorded, with which barriers, and what is known of how far the device is.
-//! Knows nothing of what is still pending.
+//! From ended batches to the driver: what is recorded, with which barriers, and what is known of
+//! how far the device is. Knows nothing of what is still pending.
 
 pub(crate) mod barriers;
 pub(crate) mod batch;

@@ -1,12 +1,15 @@
 //! How far the host may be ahead of the device.
 //!
-//! What was given to the driver cannot be taken back, so it is bounded: by the commands in flight, and by the time that they are
-//! expected to take. How long a command takes is not known before it ran. So the window adapts, as a network's does: every
-//! submission that completes says what the commands that were in flight with it took, and the window becomes what fits into
-//! [`SPAN`]. It grows at most twofold at a time, and only when it was too small for the host: that some commands are fast says little
-//! of others. It shrinks only by what was seen at the moment of completion: what is seen late took at most that long. When the device
-//! had nothing to do for long, what comes next may be anything, and the window is as at first. Half a window makes a batch, so that one runs while the next is recorded; where one command takes longer
-//! than the span, one is in flight at a time.
+//! What was given to the driver cannot be taken back, so it is bounded: by the commands in flight,
+//! and by the time that they are expected to take. How long a command takes is not known before it
+//! ran. So the window adapts, as a network's does: every submission that completes says what the
+//! commands that were in flight with it took, and the window becomes what fits into [`SPAN`]. It
+//! grows at most twofold at a time, and only when it was too small for the host: that some commands
+//! are fast says little of others. It shrinks only by what was seen at the moment of completion:
+//! what is seen late took at most that long. When the device had nothing to do for long, what comes
+//! next may be anything, and the window is as at first. Half a window makes a batch, so that one
+//! runs while the next is recorded; where one command takes longer than the span, one is in flight
+//! at a time.
 
 use dml_gpu::Ticket;
 use std::collections::VecDeque;
@@ -16,9 +19,11 @@ use std::time::{Duration, Instant};
 
 /// What is in flight should take no longer.
 const SPAN: Duration = Duration::from_millis(100);
-/// The most commands in flight, however fast they are: the next ones may be slow, and nothing says so before. CUDA queues about as many launches.
+/// The most commands in flight, however fast they are: the next ones may be slow, and nothing says
+/// so before. CUDA queues about as many launches.
 const MAX_WINDOW: u32 = 1024;
-/// Commands in flight before anything is known of what runs. Half of them are worth a submit (see [`crate::queue::policy`]).
+/// Commands in flight before anything is known of what runs. Half of them are worth a submit (see
+/// [`crate::queue::policy`]).
 const FIRST_WINDOW: u32 = 16;
 /// One submission counts as at most so many commands: a graph is measured as a whole.
 const MAX_COUNTED: u32 = 64;
@@ -76,7 +81,8 @@ impl RunAhead {
         self.batch.load(Ordering::Relaxed)
     }
 
-    /// As much is in flight as may be, or was a moment ago: who wants to add to it looks, and waits if it is so.
+    /// As much is in flight as may be, or was a moment ago: who wants to add to it looks, and waits
+    /// if it is so.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
@@ -157,8 +163,8 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Enqueues as fast as it may on a device whose commands take so long each. Returns the most that was in flight after `settled`
-    /// commands, and the most commands of one submission.
+    /// Enqueues as fast as it may on a device whose commands take so long each. Returns the most
+    /// that was in flight after `settled` commands, and the most commands of one submission.
     fn enqueue(commands: u32, settled: u32, each: impl Fn(u32) -> Duration) -> (Duration, u32) {
         let mut now = Instant::now();
         let mut window = Window::new(now);

@@ -1,8 +1,8 @@
 //! The command stream of one device: records batches and submits them.
 //!
-//! Entries are recorded in order, with a barrier only where bytes overlap ([`Barriers`]), and pointwise chains as one launch. The
-//! stream has a lock of its own, so that a thread can enqueue while another records what was handed over
-//! (see [`crate::submit::handover`]).
+//! Entries are recorded in order, with a barrier only where bytes overlap ([`Barriers`]), and
+//! pointwise chains as one launch. The stream has a lock of its own, so that a thread can enqueue
+//! while another records what was handed over (see [`crate::submit::handover`]).
 
 use crate::backend::{Gpu, Recorder, Segment, TimestampId};
 use crate::error::Error;
@@ -36,7 +36,8 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// A stream over a new recorder, for batches whose kernels are in this store and whose uploads lie in this ring.
+    /// A stream over a new recorder, for batches whose kernels are in this store and whose uploads
+    /// lie in this ring.
     pub(crate) fn new(recorder: Recorder, kernels: Arc<KernelStore>, ring: Arc<Segment>) -> Self {
         Self {
             recorder,
@@ -64,7 +65,8 @@ impl Stream {
         }
     }
 
-    /// Records a batch. An entry that fails is left out; the errors are returned, with whose they are.
+    /// Records a batch. An entry that fails is left out; the errors are returned, with whose they
+    /// are.
     pub(crate) fn record(&mut self, gpu: &Gpu, batch: &Batch) -> Errors {
         let _stage = measure::enter(Stage::Record);
         let mut errors = Errors::default();
@@ -204,7 +206,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Notes the accesses of the command that is recorded next, and records the barrier that it needs.
+    /// Notes the accesses of the command that is recorded next, and records the barrier that it
+    /// needs.
     fn order(&mut self, reads: &[AddressRange], writes: &[AddressRange]) {
         let needed = self.barriers.before(reads, writes);
         self.barrier_if(needed);
@@ -217,11 +220,11 @@ impl Stream {
         }
     }
 
-    /// Records a read that the host polls for, as the last command of a submission. When it runs, all earlier work but other
-    /// such reads is done, and visible to it.
+    /// Records a read that the host polls for, as the last command of a submission. When it runs,
+    /// all earlier work but other such reads is done, and visible to it.
     ///
-    /// Returns the ticket after which the host sees what earlier commands wrote to mapped memory for it: the read may
-    /// overtake their barrier for the host.
+    /// Returns the ticket after which the host sees what earlier commands wrote to mapped memory
+    /// for it: the read may overtake their barrier for the host.
     pub(crate) fn record_polled(
         &mut self,
         operator: &'static str,
@@ -258,7 +261,8 @@ impl Stream {
         Ok(sink::record(&mut self.profile, &mut self.recorder, note, command)?)
     }
 
-    /// Submits what was recorded, if only nothing, as `ticket`, which is the next one. It does so much work.
+    /// Submits what was recorded, if only nothing, as `ticket`, which is the next one. It does so
+    /// much work.
     pub(crate) fn submit(&mut self, ticket: Ticket, work: u64) -> Result<(), Error> {
         let _stage = measure::enter(Stage::Submit);
         let submitted = self.recorder.submit_next();

@@ -1,4 +1,5 @@
-//! One device's work from the moment its batch has ended: the stream, its timeline, what failed, and whether the device was lost.
+//! One device's work from the moment its batch has ended: the stream, its timeline, what failed,
+//! and whether the device was lost.
 
 use crate::backend::{Gpu, Timeline, TimestampId};
 use crate::error::Error;
@@ -83,7 +84,8 @@ impl Submission {
         self.run_ahead.is_full()
     }
 
-    /// Whether the driver may be given more. A device that was lost has room: who submits finds out.
+    /// Whether the driver may be given more. A device that was lost has room: who submits finds
+    /// out.
     pub(crate) fn has_room(&self) -> bool {
         self.timeline.completed().map_or(true, |completed| self.run_ahead.has_room(completed, Seen::Later))
     }
@@ -149,7 +151,8 @@ impl Submission {
         self.deferred.put(errors);
     }
 
-    /// The error of the calling thread's work that nobody waited for, once; or that of a thread that has ended.
+    /// The error of the calling thread's work that nobody waited for, once; or that of a thread
+    /// that has ended.
     #[inline]
     pub(crate) fn take_deferred(&self) -> Result<(), Error> {
         self.deferred.take()
@@ -157,7 +160,8 @@ impl Submission {
 
     // ---- recording
 
-    /// The stream, which another thread holds for some tens of microseconds at most, compiling apart.
+    /// The stream, which another thread holds for some tens of microseconds at most, compiling
+    /// apart.
     fn stream(&self) -> MutexGuard<'_, Stream> {
         for _ in 0..MAX_TRIES {
             match self.stream.try_lock() {
@@ -178,8 +182,8 @@ impl Submission {
         stream
     }
 
-    /// Records and submits what was handed over, as far as there is room for it and until `stop` is true. Kernels that are
-    /// still being compiled are waited for with nothing locked.
+    /// Records and submits what was handed over, as far as there is room for it and until `stop` is
+    /// true. Kernels that are still being compiled are waited for with nothing locked.
     pub(crate) fn record_handed(&self, stop: impl Fn() -> bool) {
         while !stop() && self.handover.has_batches() && self.has_room() {
             match self.handover.uncompiled() {
@@ -226,8 +230,9 @@ impl Submission {
         self.deferred.put(errors.map(|e| self.noted(e)));
     }
 
-    /// Records and submits a batch, then `more`, as one submission, after [all that was handed over](Self::up_to_date). With
-    /// `for_host`, what was written to mapped memory is visible when it is done. Returns also what nobody waited for.
+    /// Records and submits a batch, then `more`, as one submission, after [all that was handed
+    /// over](Self::up_to_date). With `for_host`, what was written to mapped memory is visible when
+    /// it is done. Returns also what nobody waited for.
     pub(crate) fn submit(
         &self,
         mut stream: MutexGuard<'_, Stream>,
@@ -265,7 +270,8 @@ impl Submission {
         interrupt::unless(self.wrap(self.timeline.wait_unless(ticket, interrupt::requested))?)
     }
 
-    /// Waits for a ticket, whatever happens: where something is locked. Not for what others may have enqueued without bound.
+    /// Waits for a ticket, whatever happens: where something is locked. Not for what others may
+    /// have enqueued without bound.
     pub(crate) fn wait_locked(&self, ticket: Ticket) -> Result<(), Error> {
         self.wrap(self.timeline.wait(ticket))
     }

@@ -36,7 +36,8 @@ impl PinnedTransfers {
         &self.memory
     }
 
-    /// The host address of `bytes` bytes, more than 0. Cached memory is released if there is no other.
+    /// The host address of `bytes` bytes, more than 0. Cached memory is released if there is no
+    /// other.
     ///
     /// # Errors
     /// [`Error::HostOutOfMemory`]; [`Error::DeviceLost`].
@@ -63,8 +64,8 @@ impl PinnedTransfers {
         self.queue.submission.wrap(self.memory.release())
     }
 
-    /// Copies to the device. False, with nothing done, for memory that is not this device's, and for little of it: that is
-    /// sooner copied by the host than submitted.
+    /// Copies to the device. False, with nothing done, for memory that is not this device's, and
+    /// for little of it: that is sooner copied by the host than submitted.
     ///
     /// # Errors
     /// As [`Device::upload_pinned`](crate::Device::upload_pinned).
@@ -75,7 +76,8 @@ impl PinnedTransfers {
         self.copy(dst, data.as_ptr() as u64, data.len() as u64, Way::ToDevice, wait)
     }
 
-    /// Copies to the host. False, with nothing done, for memory that is not this device's, and for little of it if the host waits.
+    /// Copies to the host. False, with nothing done, for memory that is not this device's, and for
+    /// little of it if the host waits.
     ///
     /// # Errors
     /// As [`Device::download_pinned`](crate::Device::download_pinned).

@@ -21,16 +21,16 @@ use std::sync::Arc;
 /// Chunks on their way at a time.
 const AHEAD: usize = 3;
 
-/// Read-backs of one device: [polled](crate::transfer::polled) where there are few bytes, through the copy kernel up to 64 KiB, and
-/// through staging memory in chunks above.
+/// Read-backs of one device: [polled](crate::transfer::polled) where there are few bytes, through
+/// the copy kernel up to 64 KiB, and through staging memory in chunks above.
 pub(crate) struct Readbacks {
     queue: Arc<DeviceQueue>,
     copy_words: KernelRef,
     polled: Arc<PolledReadback>,
 }
 
-/// The first whole word of the bytes, how many words they reach over, and where the bytes begin in them. Blocks are
-/// multiples of words.
+/// The first whole word of the bytes, how many words they reach over, and where the bytes begin in
+/// them. Blocks are multiples of words.
 fn words_around(src: u64, bytes: usize) -> (u64, u32, usize) {
     let skip = (src & 3) as usize;
     (src & !3, (skip + bytes).div_ceil(4) as u32, skip)
@@ -49,7 +49,8 @@ impl Readbacks {
         &self.polled
     }
 
-    /// Reads `out.len()` bytes from `src`, after all work enqueued before. Waits; polls before it blocks.
+    /// Reads `out.len()` bytes from `src`, after all work enqueued before. Waits; polls before it
+    /// blocks.
     ///
     /// # Errors
     /// As [`Device::download`](crate::Device::download).
@@ -166,9 +167,10 @@ impl Readbacks {
         readback.used(ticket);
         queue.wait(ticket)?;
         let host = mapped(&readback)?;
-        // SAFETY: the segment is mapped and has room for `SMALL_COPY` bytes and 8 more, and so for `skip`, at most 3, and
-        // `out`, at most `SMALL_COPY` (`download`). The GPU wrote it and is done, and nobody else has it. `out` is other
-        // memory: nobody has a slice of a pool's segment.
+        // SAFETY: the segment is mapped and has room for `SMALL_COPY` bytes and 8 more, and so for
+        // `skip`, at most 3, and `out`, at most `SMALL_COPY` (`download`). The GPU wrote it and is
+        // done, and nobody else has it. `out` is other memory: nobody has a slice of a pool's
+        // segment.
         unsafe {
             std::ptr::copy_nonoverlapping(host.as_ptr().add(skip), out.as_mut_ptr(), out.len());
         }
@@ -212,8 +214,9 @@ impl Readbacks {
     fn arrive(&self, (segment, ticket, part): (PooledSegment<'_>, Ticket, &mut [u8])) -> Result<(), Error> {
         self.queue.wait(ticket)?;
         let host = mapped(&segment)?;
-        // SAFETY: the segment is mapped and has a chunk's bytes, of which `part` is one. The GPU wrote it and is done, and
-        // nobody else has it. `part` is other memory: nobody has a slice of a pool's segment.
+        // SAFETY: the segment is mapped and has a chunk's bytes, of which `part` is one. The GPU
+        // wrote it and is done, and nobody else has it. `part` is other memory: nobody has a slice
+        // of a pool's segment.
         unsafe { std::ptr::copy_nonoverlapping(host.as_ptr(), part.as_mut_ptr(), part.len()) };
         Ok(())
     }

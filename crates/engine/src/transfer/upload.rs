@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 /// Uploads of one device.
 ///
-/// Up to 64 KiB travel through a ring of mapped memory, inside the command stream. More goes through staging
-/// memory in chunks, the host's copy of one beside the GPU's of another.
+/// Up to 64 KiB travel through a ring of mapped memory, inside the command stream. More goes
+/// through staging memory in chunks, the host's copy of one beside the GPU's of another.
 pub(crate) struct Uploads {
     queue: Arc<DeviceQueue>,
     copy_words: KernelRef,
@@ -28,7 +28,8 @@ impl Uploads {
         Self { queue, copy_words }
     }
 
-    /// Writes `data` to `dst`, after all work enqueued before. The data is copied before this returns.
+    /// Writes `data` to `dst`, after all work enqueued before. The data is copied before this
+    /// returns.
     ///
     /// # Errors
     /// As [`Device::upload`](crate::Device::upload).
@@ -62,7 +63,8 @@ impl Uploads {
         self.queue.copy_from_ring(state, from, segment, offset, range)
     }
 
-    /// At most [`MAX_REGION_BYTES`](crate::memory::upload_ring::MAX_REGION_BYTES) bytes, now also where the calling thread captures: what is written is no part of its graph.
+    /// At most [`MAX_REGION_BYTES`](crate::memory::upload_ring::MAX_REGION_BYTES) bytes, now also
+    /// where the calling thread captures: what is written is no part of its graph.
     pub(crate) fn upload_at_once(&self, dst: u64, data: &[u8]) -> Result<(), Error> {
         let range = AddressRange::new(dst, data.len() as u64);
         self.queue.submission.alive()?;
@@ -76,7 +78,8 @@ impl Uploads {
         self.queue.copy_from_ring(&mut state, from, segment, offset, range)
     }
 
-    /// Captures an upload of at most [`SMALL_COPY`] bytes with its bytes. False if the calling thread captures nothing.
+    /// Captures an upload of at most [`SMALL_COPY`] bytes with its bytes. False if the calling
+    /// thread captures nothing.
     #[cold]
     fn capture_upload(&self, state: &mut State, dst: u64, data: &[u8]) -> Result<bool, Error> {
         let State { capture, memory, .. } = state;
@@ -95,7 +98,8 @@ impl Uploads {
         Ok(true)
     }
 
-    /// Runs `run` with the launch of the copy kernel that writes `to`, whole words, from an address.
+    /// Runs `run` with the launch of the copy kernel that writes `to`, whole words, from an
+    /// address.
     fn with_copy<R>(
         &self,
         to: AddressRange,
@@ -118,8 +122,9 @@ impl Uploads {
             let staging = pool.take_in_any_case(queue.gpu(), queue.submission.timeline());
             let mut staging = queue.submission.wrap(staging)?;
             let host = mapped(&staging)?;
-            // SAFETY: the segment is mapped and has the bytes of a chunk, of which `part` is one. Nobody else has it, and the
-            // GPU is done with it, as the pool gives no others. `part` is other memory: nobody has a slice of it.
+            // SAFETY: the segment is mapped and has the bytes of a chunk, of which `part` is one.
+            // Nobody else has it, and the GPU is done with it, as the pool gives no others. `part`
+            // is other memory: nobody has a slice of it.
             unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), host.as_ptr(), part.len()) };
             let mut state = queue.lock();
             let Some((segment, offset)) = state.memory.locate_segment(to, bytes) else {

@@ -10,15 +10,16 @@ use rspirv::spirv::{
 };
 use std::collections::HashMap;
 
-/// The module that `scripts/check_hlsl.py` left beside the kernel's HLSL, to run in place of the emitter's. Where there is
-/// none yet, the HLSL is kept.
+/// The module that `scripts/check_hlsl.py` left beside the kernel's HLSL, to run in place of the
+/// emitter's. Where there is none yet, the HLSL is kept.
 ///
 /// # Errors
 /// Says why the kernel runs as the emitter's module.
 pub(crate) fn compiled(kernel: &Kernel, target: &Target) -> Result<Vec<u32>, String> {
     // With the accesses of 16 bits that Direct3D has.
     kernel.hlsl_for(target).map_err(|unsupported| unsupported.to_string())?;
-    // Of an access of 16 bits the compiler's SPIR-V writes the whole word, which may tear a neighbour.
+    // Of an access of 16 bits the compiler's SPIR-V writes the whole word, which may tear a
+    // neighbour.
     let shader =
         kernel.hlsl_for(&Target { storage16: false, ..*target }).map_err(|unsupported| unsupported.to_string())?;
     if shader.atomics_i64 {
@@ -31,8 +32,8 @@ pub(crate) fn compiled(kernel: &Kernel, target: &Target) -> Result<Vec<u32>, Str
     Ok(module.ok_or("the compiler's SPIR-V is not understood")?.assemble())
 }
 
-/// What a table of buffers was, by addresses; and the numbers of workgroups, which follow so many words of parameters.
-/// `None` of a module that does not have the compiler's form.
+/// What a table of buffers was, by addresses; and the numbers of workgroups, which follow so many
+/// words of parameters. `None` of a module that does not have the compiler's form.
 fn with_addresses(module: Module, parameters: u32) -> Option<Module> {
     let mut b = dr::Builder::new_from_module(module);
     let uint = b.type_int(32, 0);
@@ -85,7 +86,8 @@ fn with_addresses(module: Module, parameters: u32) -> Option<Module> {
     Some(b.module())
 }
 
-/// Every sign extension by arithmetic, as the emitter has it and for its reason: Mesa 22.3's comparisons.
+/// Every sign extension by arithmetic, as the emitter has it and for its reason: Mesa 22.3's
+/// comparisons.
 fn with_signs_by_arithmetic(module: Module) -> Option<Module> {
     let types: HashMap<Word, Word> =
         module.all_inst_iter().filter_map(|inst| inst.result_id.zip(inst.result_type)).collect();
@@ -125,7 +127,8 @@ fn with_signs_by_arithmetic(module: Module) -> Option<Module> {
     Some(b.module())
 }
 
-/// Puts another instruction in the place of each, behind what it adds to the list; `None` when there is none for one.
+/// Puts another instruction in the place of each, behind what it adds to the list; `None` when
+/// there is none for one.
 fn rewrite(
     b: &mut dr::Builder,
     mut other: impl FnMut(&mut dr::Builder, &mut Vec<Instruction>, Instruction) -> Option<Instruction>,

@@ -23,7 +23,8 @@ pub struct Shader {
     pub param_bytes: u32,
     /// The parameter block lives in memory, and its 8-byte address is what the shader is given.
     pub indirect: bool,
-    /// The numbers of workgroups follow the parameters, or their address, as three root constants of Direct3D.
+    /// The numbers of workgroups follow the parameters, or their address, as three root constants
+    /// of Direct3D.
     pub groups: bool,
     /// Invocations in a workgroup.
     pub workgroup_size: [u32; 3],
@@ -59,7 +60,8 @@ impl Kernel {
     /// The kernel as HLSL. A copy is kept where `TORCH_DML_HLSL_DIR` says.
     ///
     /// # Errors
-    /// [`Unsupported`] of a kernel that is not [well typed](Kernel::verify), or has matrix registers.
+    /// [`Unsupported`] of a kernel that is not [well typed](Kernel::verify), or has matrix
+    /// registers.
     pub fn hlsl(&self) -> Result<Shader, Unsupported> {
         self.hlsl_for(&Target::default())
     }

@@ -38,7 +38,8 @@ impl Emitter<'_> {
         format!("IN({address}).Store<{name}>(({address}).x, ({name}){});", self.v(value))
     }
 
-    /// The statement that gives an atomic access's old value to the value's variable; `None` of other values.
+    /// The statement that gives an atomic access's old value to the value's variable; `None` of
+    /// other values.
     pub(super) fn atomic(&mut self, id: ValueId) -> Option<String> {
         let ty = self.k.values[id as usize].ty;
         let (pointer, index, what, operands) = match self.k.values[id as usize].inst {

@@ -148,8 +148,8 @@ fn compare(op: Compare) -> &'static str {
     }
 }
 
-/// Between floats and integers of another width, by what the compiler's SPIR-V has right, too: it first makes a float of the
-/// integer's width, or an integer of the float's.
+/// Between floats and integers of another width, by what the compiler's SPIR-V has right, too: it
+/// first makes a float of the integer's width, or an integer of the float's.
 fn cast(from: ScalarType, to: Type, a: &str) -> String {
     let wide = |scalar: ScalarType| scalar.is_integer() && scalar.bytes() == 8;
     match (from, to.scalar) {

@@ -1,12 +1,13 @@
 //! The machine that runs a kernel.
 //!
-//! The bits computed here are the bits that every driver must give for normal numbers. Where Vulkan leaves a choice,
-//! one is taken: [`Inst::Fma`] is fused, conversions of floats to integers saturate, and an integer division by zero
-//! gives 0. Subnormals are kept, or flushed where an adapter may ([`Subnormals`]).
+//! The bits computed here are the bits that every driver must give for normal numbers. Where Vulkan
+//! leaves a choice, one is taken: [`Inst::Fma`] is fused, conversions of floats to integers
+//! saturate, and an integer division by zero gives 0. Subnormals are kept, or flushed where an
+//! adapter may ([`Subnormals`]).
 //!
-//! All invocations of a workgroup run in lockstep: every instruction is evaluated for all of them before the next one,
-//! and inactive invocations of a branch are masked. Barriers therefore need no work, and the walk over the kernel is
-//! paid once for a whole workgroup.
+//! All invocations of a workgroup run in lockstep: every instruction is evaluated for all of them
+//! before the next one, and inactive invocations of a branch are masked. Barriers therefore need no
+//! work, and the walk over the kernel is paid once for a whole workgroup.
 
 use super::matrix::decode;
 use crate::builder::{Builder, Value};
@@ -24,14 +25,14 @@ pub enum Argument<'a> {
     Number(u64),
 }
 
-/// What instructions on floats do with subnormal numbers. Those that only move bits (loads, stores, selects, bitcasts)
-/// keep them either way.
+/// What instructions on floats do with subnormal numbers. Those that only move bits (loads, stores,
+/// selects, bitcasts) keep them either way.
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub enum Subnormals {
     /// They are numbers like others.
     Keep,
-    /// As operands and as results of arithmetic, comparisons, conversions and roundings they count as zero, their sign
-    /// kept: what Vulkan allows where an adapter promises nothing else.
+    /// As operands and as results of arithmetic, comparisons, conversions and roundings they count
+    /// as zero, their sign kept: what Vulkan allows where an adapter promises nothing else.
     Flush,
 }
 
@@ -55,11 +56,13 @@ impl Subnormals {
     }
 }
 
-/// Runs `groups` workgroups one after another, with subgroups of `subgroup_size` invocations; subnormals are kept.
+/// Runs `groups` workgroups one after another, with subgroups of `subgroup_size` invocations;
+/// subnormals are kept.
 ///
 /// # Panics
 ///
-/// When an argument does not match its parameter, or the kernel leaves the memory that it was given.
+/// When an argument does not match its parameter, or the kernel leaves the memory that it was
+/// given.
 pub fn run(kernel: &Kernel, groups: [u32; 3], subgroup_size: u32, arguments: &mut [Argument<'_>]) {
     run_with(kernel, groups, subgroup_size, Subnormals::Keep, arguments);
 }
@@ -129,7 +132,8 @@ impl Function {
         Function { subnormals, ..self }
     }
 
-    /// The kernel: pointer parameters x, (y,) result; one element an invocation, with no bounds check.
+    /// The kernel: pointer parameters x, (y,) result; one element an invocation, with no bounds
+    /// check.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
     }
@@ -186,7 +190,8 @@ impl Function {
     }
 }
 
-/// Where an argument's number begins in an address that a kernel has as a number; below are bytes, from [`MIDDLE`] on.
+/// Where an argument's number begins in an address that a kernel has as a number; below are bytes,
+/// from [`MIDDLE`] on.
 const ARGUMENT_BITS: u32 = 40;
 const MIDDLE: i64 = 1 << 39;
 
@@ -207,7 +212,8 @@ pub(super) struct Machine<'k, 'a, 'm> {
     subnormals: Subnormals,
     /// Invocations in a workgroup.
     width: usize,
-    /// First slot of each value; a slot holds `width` words. Operands lie before the values made from them.
+    /// First slot of each value; a slot holds `width` words. Operands lie before the values made
+    /// from them.
     slots: Vec<usize>,
     words: Vec<u64>,
     /// Per variable `len * width` words.
@@ -741,7 +747,8 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
             Binary::And => self.map2(id, a, b, |a, b| a & b),
             Binary::Or => self.map2(id, a, b, |a, b| a | b),
             Binary::Xor => self.map2(id, a, b, |a, b| a ^ b),
-            // The language leaves shifts by the width or more undefined; here they take the low bits.
+            // The language leaves shifts by the width or more undefined; here they take the low
+            // bits.
             Binary::Shl => self.map2(id, a, b, |a, b| narrow(s, a << (b & (width - 1)))),
             Binary::Shr if s.is_signed() => {
                 self.map2(id, a, b, |a, b| narrow(s, (signed(s, a) >> (b & (width - 1))) as u64))

@@ -1,5 +1,6 @@
-//! Statements on matrix registers. Products are added up in f32 with one rounding each, in the order of k, or as wrapping
-//! 32-bit integers; what a driver computes differs in that order and in what it rounds between.
+//! Statements on matrix registers. Products are added up in f32 with one rounding each, in the
+//! order of k, or as wrapping 32-bit integers; what a driver computes differs in that order and in
+//! what it rounds between.
 
 use super::machine::{Machine, bits32, f32_};
 use crate::component_map::ComponentMap;

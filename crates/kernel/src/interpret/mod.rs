@@ -1,5 +1,5 @@
-//! Runs kernels on the host: the reference semantics of the language, for tests and for tools. `machine` runs everything
-//! but the statements on matrix registers, which `matrix` runs.
+//! Runs kernels on the host: the reference semantics of the language, for tests and for tools.
+//! `machine` runs everything but the statements on matrix registers, which `matrix` runs.
 
 mod machine;
 mod matrix;

@@ -1,4 +1,5 @@
-//! Accesses by addresses that are pairs of words, and narrow elements in memory that is accessed in words of 32 bits.
+//! Accesses by addresses that are pairs of words, and narrow elements in memory that is accessed in
+//! words of 32 bits.
 
 use super::pair::Pair;
 use crate::builder::{Builder, Value};
@@ -20,8 +21,8 @@ pub(super) struct Address<'b> {
     pub(super) pointer: PointerId,
 }
 
-/// A narrow element's place in the 32-bit word that holds it. The address of an element is a multiple of its size, so it
-/// lies in one word.
+/// A narrow element's place in the 32-bit word that holds it. The address of an element is a
+/// multiple of its size, so it lies in one word.
 #[derive(Copy, Clone)]
 pub(super) struct Narrow<'b> {
     pointer: PointerId,
@@ -68,8 +69,9 @@ impl<'b> Narrow<'b> {
         (word >> self.shift) & self.mask
     }
 
-    /// Writes the element's bits and leaves the rest of the word as it is, whoever else writes there: a neighbour's element
-    /// is never written, and of two that write the same element one wins.
+    /// Writes the element's bits and leaves the rest of the word as it is, whoever else writes
+    /// there: a neighbour's element is never written, and of two that write the same element one
+    /// wins.
     pub(super) fn store(self, b: &'b Builder, value: Value<'b>) {
         let (bits, others) = ((value & self.mask) << self.shift, !(b.u32(self.mask) << self.shift));
         let zero = b.u32(0);

@@ -1,6 +1,7 @@
-//! Arithmetic of 64-bit floats on their bits, in 64-bit integers: what IEEE 754 says, rounded to nearest even, with subnormal
-//! numbers. After the textbook method (Koren, "Computer Arithmetic Algorithms", chapter 4): significands get three bits
-//! more, of which the last one is set if anything was lost behind it.
+//! Arithmetic of 64-bit floats on their bits, in 64-bit integers: what IEEE 754 says, rounded to
+//! nearest even, with subnormal numbers. After the textbook method (Koren, "Computer Arithmetic
+//! Algorithms", chapter 4): significands get three bits more, of which the last one is set if
+//! anything was lost behind it.
 
 use crate::builder::{Builder, Value};
 use crate::types::ScalarType;
@@ -46,7 +47,8 @@ impl<'b> Double<'b> {
         self.magnitude().gt(INFINITY)
     }
 
-    /// The exponent's bits, of a subnormal number those of the smallest normal one, and the significand in units of the last place.
+    /// The exponent's bits, of a subnormal number those of the smallest normal one, and the
+    /// significand in units of the last place.
     fn parts(self) -> (Value<'b>, Value<'b>) {
         let b = self.builder();
         let (exponent, fraction) = (self.exponent(), self.bits & FRACTION);
@@ -54,7 +56,8 @@ impl<'b> Double<'b> {
         (normal.select(exponent, b.i32(1)), fraction | normal.select(long(b, FRACTION + 1), long(b, 0)))
     }
 
-    /// [`parts`](Self::parts) with the first bit of the significand set, and an exponent that may be below 1. Of 0, anything.
+    /// [`parts`](Self::parts) with the first bit of the significand set, and an exponent that may
+    /// be below 1. Of 0, anything.
     fn normalized(self) -> (Value<'b>, Value<'b>) {
         let (exponent, significand) = self.parts();
         let ahead = FRACTION_BITS - highest_bit(significand);
@@ -242,7 +245,8 @@ impl<'b> Double<'b> {
         Self::new(magnitude.eq(0).select(long(b, 0), number))
     }
 
-    /// Toward zero. Of what a signed type does not hold it is the smallest number, as processors have it.
+    /// Toward zero. Of what a signed type does not hold it is the smallest number, as processors
+    /// have it.
     pub(super) fn to_integer(self, scalar: ScalarType) -> Value<'b> {
         let b = self.builder();
         let (exponent, significand) = self.parts();
@@ -300,12 +304,13 @@ fn wide_product<'b>(x: Value<'b>, y: Value<'b>) -> (Value<'b>, Value<'b>) {
     (x1 * y1 + (middle >> 32), (middle << 32) | low.cast(ScalarType::U32).cast(ScalarType::U64))
 }
 
-/// The bits of the number with this exponent (i32, from 1 on) and significand, whose first bit is [`FIRST`], or further down if
-/// the exponent is 1. Infinity beyond the largest.
+/// The bits of the number with this exponent (i32, from 1 on) and significand, whose first bit is
+/// [`FIRST`], or further down if the exponent is 1. Infinity beyond the largest.
 fn packed<'b>(exponent: Value<'b>, significand: Value<'b>) -> Value<'b> {
     let last = significand & 7;
     let up = last.gt(4) | (last.eq(4) & (significand & 8).ne(0));
-    // The significand's first bit counts as one of the exponent, and so does the carry of one that was all ones.
+    // The significand's first bit counts as one of the exponent, and so does the carry of one that
+    // was all ones.
     let exponent = (exponent - 1).bitcast(ScalarType::U32).cast(ScalarType::U64) << FRACTION_BITS;
     (exponent + (significand >> 3) + up.cast(ScalarType::U64)).min(INFINITY)
 }

@@ -1,4 +1,5 @@
-//! Does without 64-bit floats, which become 64-bit integers that hold their bits, with [`Double`]'s arithmetic.
+//! Does without 64-bit floats, which become 64-bit integers that hold their bits, with [`Double`]'s
+//! arithmetic.
 
 use super::control;
 use super::double::Double;

@@ -1,4 +1,5 @@
-//! Arithmetic of 64-bit integers as pairs of 32-bit words, for adapters that have no 64-bit integers.
+//! Arithmetic of 64-bit integers as pairs of 32-bit words, for adapters that have no 64-bit
+//! integers.
 
 use crate::builder::{Builder, Value};
 use crate::ir::Compare;
@@ -188,7 +189,8 @@ impl<'b> Pair<'b> {
                 rest_low.set(self.low % by.low);
             },
             || {
-                // Bit by bit, as by hand; the remainder never needs a 65th bit but in the carry that is kept.
+                // Bit by bit, as by hand; the remainder never needs a 65th bit but in the carry
+                // that is kept.
                 let (low, high) = (b.var(self.low), b.var(self.high));
                 b.for_(0, b.u32(64), 1, |_| {
                     let dividend = Self::new(low.get(), high.get());
@@ -221,14 +223,16 @@ impl<'b> Pair<'b> {
         let ahead = magnitude.shl((63 - top) & 63);
         let (mantissa, behind) = (ahead.high >> 8, (ahead.high & 0xff) << 1 | ahead.low.ne(0).cast(ScalarType::U32));
         let up = behind.gt(0x100) | (behind.eq(0x100) & (mantissa & 1).ne(0));
-        // The mantissa's first bit counts as one of the exponent, and so does the carry of a mantissa that was all ones.
+        // The mantissa's first bit counts as one of the exponent, and so does the carry of a
+        // mantissa that was all ones.
         let bits = ((top + 126) << 23) + mantissa + up.cast(ScalarType::U32);
         let bits = magnitude.is_zero().select(b.u32(0), bits);
         let sign = if signed { self.high & 0x8000_0000u32 } else { b.u32(0) };
         (bits | sign).bitcast(ScalarType::F32)
     }
 
-    /// Of an f32, toward zero. Of what the type does not hold it is the smallest signed number, as processors have it.
+    /// Of an f32, toward zero. Of what the type does not hold it is the smallest signed number, as
+    /// processors have it.
     pub(super) fn of_f32(x: Value<'b>, signed: bool) -> Self {
         let b = x.builder();
         let bits = x.bitcast(ScalarType::U32);

@@ -5,8 +5,8 @@ use crate::types::{ScalarType, Type};
 
 const BOOL: Type = Type::scalar(ScalarType::Bool);
 
-/// The kernel without [`Stmt::Return`]: what comes after one stands in an `If` on a variable. Where all invocations of a
-/// workgroup return or none, that is as true of the `If`.
+/// The kernel without [`Stmt::Return`]: what comes after one stands in an `If` on a variable. Where
+/// all invocations of a workgroup return or none, that is as true of the `If`.
 pub(super) fn eliminate(kernel: &Kernel) -> Kernel {
     let mut kernel = kernel.clone();
     if !returns(&kernel.body) {

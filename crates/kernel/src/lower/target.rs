@@ -5,18 +5,21 @@ use crate::ir::{Inst, Kernel};
 use crate::types::{ScalarType, Word};
 use std::borrow::Cow;
 
-/// Promises about floats that an adapter can give and Vulkan leaves open otherwise. The kernel then asks for them.
+/// Promises about floats that an adapter can give and Vulkan leaves open otherwise. The kernel then
+/// asks for them.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct FloatModes {
     /// Rounding is to nearest even, in f32 and in f64.
     pub round_to_even: bool,
     /// Subnormal numbers are kept, in f32 and in f64.
     pub keep_subnormals: bool,
-    /// Signed zeros, infinities and NaNs are kept by f32 operations: `x * 0` is not simplified to 0.
+    /// Signed zeros, infinities and NaNs are kept by f32 operations: `x * 0` is not simplified
+    /// to 0.
     pub keep_special_f32: bool,
     /// The same for f64.
     pub keep_special_f64: bool,
-    /// There are conversions between f32 and f16 that round to nearest even and keep subnormal numbers, infinities and NaNs.
+    /// There are conversions between f32 and f16 that round to nearest even and keep subnormal
+    /// numbers, infinities and NaNs.
     pub halves: bool,
 }
 
@@ -51,12 +54,13 @@ impl Default for Target {
 }
 
 impl Kernel {
-    /// The kernel as the target can run it, and borrowed where that is as it is: a target that has everything gets the
-    /// same SPIR-V as ever.
+    /// The kernel as the target can run it, and borrowed where that is as it is: a target that has
+    /// everything gets the same SPIR-V as ever.
     ///
-    /// What cannot be rewritten stays, and the emitted module [needs](crate::Needs) it: f64 in kernels that would become too large,
-    /// atomics of 64 bits, operations of a subgroup on 64-bit numbers, subgroups in workgroups that are too large, and all of a
-    /// kernel with matrix registers.
+    /// What cannot be rewritten stays, and the emitted module [needs](crate::Needs) it: f64 in
+    /// kernels that would become too large, atomics of 64 bits, operations of a subgroup on 64-bit
+    /// numbers, subgroups in workgroups that are too large, and all of a kernel with matrix
+    /// registers.
     pub fn lowered(&self, target: &Target) -> Cow<'_, Kernel> {
         let kernel = match workgroup::fold(self, target.invocations) {
             Some(folded) => Cow::Owned(folded),
@@ -72,8 +76,8 @@ impl Kernel {
     }
 }
 
-/// The most values of a kernel whose doubles are computed in software: drivers take seconds for more. A sum or a product takes
-/// a hundred of them, or three hundred in pairs of words.
+/// The most values of a kernel whose doubles are computed in software: drivers take seconds for
+/// more. A sum or a product takes a hundred of them, or three hundred in pairs of words.
 const MOST_VALUES: usize = 100_000;
 
 fn in_words<'k>(kernel: Cow<'k, Kernel>, target: &Target) -> Cow<'k, Kernel> {

@@ -1,6 +1,7 @@
 //! Does without 64-bit integers, which become pairs of words, and without 8- and 16-bit storage.
 //!
-//! Every pointer becomes an address in two words. Where there are 64-bit integers they stay, but in addresses.
+//! Every pointer becomes an address in two words. Where there are 64-bit integers they stay, but in
+//! addresses.
 
 use super::address::Address;
 use super::control;
@@ -12,7 +13,8 @@ use crate::types::{ScalarType, Type, Word};
 
 const U32: Type = Type::scalar(ScalarType::U32);
 
-/// The kernel without narrow accesses, and unless there are such (`int64`), without 64-bit integers.
+/// The kernel without narrow accesses, and unless there are such (`int64`), without 64-bit
+/// integers.
 pub(super) fn lower(kernel: &Kernel, int64: bool) -> Kernel {
     let b = Builder::new(kernel.name.clone(), kernel.workgroup_size);
     {
@@ -262,7 +264,8 @@ impl<'b, 'k> Lowering<'b, 'k> {
         matches!(self.pointer(pointer).word, Word::W8 | Word::W16) && ty == U32
     }
 
-    /// A pointer and a 32-bit index for an access of this type. A long index is added to the address.
+    /// A pointer and a 32-bit index for an access of this type. A long index is added to the
+    /// address.
     fn place(&mut self, pointer: PointerId, index: ValueId, ty: Type) -> (PointerId, Value<'b>) {
         let address = self.pointer(pointer);
         if self.k.values[index as usize].ty.scalar.bytes() == 4 {

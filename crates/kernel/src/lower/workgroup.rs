@@ -1,14 +1,15 @@
-//! Makes each invocation do the work of several, one after the other, where an adapter's workgroups are too small.
+//! Makes each invocation do the work of several, one after the other, where an adapter's workgroups
+//! are too small.
 //!
-//! Between two barriers the invocations of a workgroup run in any order, so one may run what another would have. Control
-//! flow with barriers in it is the same for a whole workgroup.
+//! Between two barriers the invocations of a workgroup run in any order, so one may run what
+//! another would have. Control flow with barriers in it is the same for a whole workgroup.
 
 use super::{control, returns};
 use crate::builder::{Builder, Value};
 use crate::ir::*;
 
-/// The kernel with workgroups of at most `most` invocations; `None` if its own are small enough, or if they consist of
-/// subgroups, which cannot be made of fewer invocations.
+/// The kernel with workgroups of at most `most` invocations; `None` if its own are small enough, or
+/// if they consist of subgroups, which cannot be made of fewer invocations.
 pub(super) fn fold(kernel: &Kernel, most: u32) -> Option<Kernel> {
     let subgroups = |value: &ValueInfo| {
         use Builtin::{SubgroupIndex, SubgroupLane, SubgroupSize};
@@ -45,7 +46,8 @@ pub(super) fn fold(kernel: &Kernel, most: u32) -> Option<Kernel> {
     Some(b.finish())
 }
 
-/// A smaller workgroup, and how often each of its invocations runs, along each dimension. The longest is divided first.
+/// A smaller workgroup, and how often each of its invocations runs, along each dimension. The
+/// longest is divided first.
 fn divided(mut size: [u32; 3], most: u32) -> Option<([u32; 3], [u32; 3])> {
     let mut runs = [1; 3];
     while size.iter().product::<u32>() > most {
@@ -109,7 +111,8 @@ impl<'b> Folding<'b, '_> {
             Inst::Param(p) => self.params[p as usize].expect("a parameter that is used as a number is one"),
             Inst::Builtin(Builtin::Local(d)) if self.runs[run].place[usize::from(d)] > 0 => {
                 let before = self.runs[run].place[usize::from(d)] * self.size[usize::from(d)];
-                // Made anew wherever it is used: its first use may stand in a block that others do not see.
+                // Made anew wherever it is used: its first use may stand in a block that others do
+                // not see.
                 return b.local_id(d) + before;
             }
             Inst::Builtin(builtin) => b.builtin(builtin),

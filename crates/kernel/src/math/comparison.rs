@@ -1,12 +1,14 @@
 //! Comparisons that tell subnormal numbers from zero and from each other on every adapter.
 //!
-//! An adapter may take them for zeros when it compares, and NVIDIA's do, though they keep them in sums and products; so
-//! floats are compared as the integers that order alike. For numbers that a kernel made itself `Value::lt` and its kin are cheaper.
+//! An adapter may take them for zeros when it compares, and NVIDIA's do, though they keep them in
+//! sums and products; so floats are compared as the integers that order alike. For numbers that a
+//! kernel made itself `Value::lt` and its kin are cheaper.
 
 use crate::builder::Value;
 use crate::types::ScalarType;
 
-/// An integer that is ordered as the float is, the same for zeros of both signs. NaN is beyond the infinities.
+/// An integer that is ordered as the float is, the same for zeros of both signs. NaN is beyond the
+/// infinities.
 fn order(x: Value<'_>) -> Value<'_> {
     let bits = x.bitcast(if x.scalar() == ScalarType::F32 { ScalarType::I32 } else { ScalarType::I64 });
     let smallest = if x.scalar() == ScalarType::F32 { i64::from(i32::MIN) } else { i64::MIN };

@@ -3,8 +3,8 @@
 use crate::builder::Value;
 use crate::types::ScalarType;
 
-/// `cast`, which is `x` converted from one float type to another, where no f32 number involved is subnormal; there it is
-/// made of integers, because an adapter may flush it.
+/// `cast`, which is `x` converted from one float type to another, where no f32 number involved is
+/// subnormal; there it is made of integers, because an adapter may flush it.
 pub fn with_subnormals<'b>(x: Value<'b>, cast: Value<'b>) -> Value<'b> {
     const LEAST_NORMAL: f64 = f32::MIN_POSITIVE as f64;
     if x.scalar() == ScalarType::F32 {

@@ -1,7 +1,8 @@
 //! Elementary functions that give the same bits on every driver, for f32 and f64 values.
 //!
-//! Vulkan promises correct rounding for addition, subtraction and multiplication only; everything here is built from
-//! those three (never contracted), integer operations and comparisons. Worst errors: docs/reference/numerics.md.
+//! Vulkan promises correct rounding for addition, subtraction and multiplication only; everything
+//! here is built from those three (never contracted), integer operations and comparisons. Worst
+//! errors: docs/reference/numerics.md.
 
 use crate::builder::Value;
 use crate::types::ScalarType;

@@ -1,7 +1,8 @@
 //! The emitter: buffer addresses, no descriptors.
 //!
-//! The parameter block travels as push constants while it fits in [`MAX_PUSH_BYTES`], the least that Vulkan promises;
-//! a larger one lives in memory and the push constant is its address ([`Module::indirect`]).
+//! The parameter block travels as push constants while it fits in [`MAX_PUSH_BYTES`], the least
+//! that Vulkan promises; a larger one lives in memory and the push constant is its address
+//! ([`Module::indirect`]).
 
 use crate::collect::{collect, collect_origin};
 use crate::dtype::DType;
@@ -39,7 +40,8 @@ pub struct Module {
     pub workgroup_size: [u32; 3],
     /// What an adapter must support to run it.
     pub needs: Needs,
-    /// Types of the matrices that are multiplied on matrix units: left, right, sum. Each is listed once.
+    /// Types of the matrices that are multiplied on matrix units: left, right, sum. Each is listed
+    /// once.
     pub products: Vec<[MatrixType; 3]>,
     /// Along which dimensions its launches may be cut.
     pub counts: GroupCounts,
@@ -91,8 +93,8 @@ const EXT_FMA: u32 = 50;
 const EXT_FIND_UMSB: u32 = 75;
 
 impl Kernel {
-    /// The kernel as SPIR-V for any adapter. Takes tens to hundreds of microseconds. A copy is kept where
-    /// `TORCH_DML_SPIRV_DIR` says.
+    /// The kernel as SPIR-V for any adapter. Takes tens to hundreds of microseconds. A copy is kept
+    /// where `TORCH_DML_SPIRV_DIR` says.
     ///
     /// # Errors
     /// [`InvalidKernel`] of a kernel that is not [well typed](Kernel::verify).
@@ -100,8 +102,8 @@ impl Kernel {
         self.emit_for(&Target::default())
     }
 
-    /// The kernel as SPIR-V for an adapter: made of what it has, as far as that goes, and asking for what it promises
-    /// about floats.
+    /// The kernel as SPIR-V for an adapter: made of what it has, as far as that goes, and asking
+    /// for what it promises about floats.
     ///
     /// # Errors
     /// As [`emit`](Self::emit).
@@ -455,8 +457,8 @@ impl<'k> Emitter<'k> {
             .params
             .iter()
             .map(|p| match p.kind {
-                // Every address has one type in the block: a block may not mention 8 and 16-bit types, not even
-                // behind a pointer.
+                // Every address has one type in the block: a block may not mention 8 and 16-bit
+                // types, not even behind a pointer.
                 ParamKind::Pointer { .. } => self.ty(TypeKey::Buffer(Word::Full(ScalarType::U32), 1)),
                 ParamKind::Scalar(s) => self.scalar(s),
                 ParamKind::Words => self.ty(TypeKey::Plain(WORDS)),
@@ -568,7 +570,8 @@ impl<'k> Emitter<'k> {
         let zero = self.constant(ScalarType::U32, 0);
         let mut at = self.values[index as usize];
         if self.k.values[index as usize].ty.scalar.bytes() == 8 {
-            // By hand: drivers reduce the offset of an access chain to 32 bits even where the index has 64.
+            // By hand: drivers reduce the offset of an access chain to 32 bits even where the index
+            // has 64.
             base = self.advanced(base, at, bytes, word, lanes);
             at = zero;
         }
@@ -588,8 +591,8 @@ impl<'k> Emitter<'k> {
         self.op(Op::ConvertUToPtr, ty, &[sum])
     }
 
-    /// A pointer to the same place with another element type. It goes through an integer because the validator
-    /// accepts no bitcast of a pointer to 8 or 16-bit types.
+    /// A pointer to the same place with another element type. It goes through an integer because
+    /// the validator accepts no bitcast of a pointer to 8 or 16-bit types.
     fn retyped(&mut self, pointer: Id, word: Word, lanes: u8) -> Id {
         let integer = self.scalar(ScalarType::U64);
         let address = self.op(Op::ConvertPtrToU, integer, &[pointer]);
@@ -683,13 +686,15 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    /// How shared memory is accessed: in Vulkan's memory model an access is an invocation's own unless it says otherwise.
+    /// How shared memory is accessed: in Vulkan's memory model an access is an invocation's own
+    /// unless it says otherwise.
     pub(super) fn workgroup_access(&self) -> Option<Operand> {
         let shared = spirv::MemoryAccess::NON_PRIVATE_POINTER;
         (!self.k.matrices.is_empty()).then_some(Operand::MemoryAccess(shared))
     }
 
-    /// Waits for all invocations of a scope, and makes what they wrote to shared memory visible to each other.
+    /// Waits for all invocations of a scope, and makes what they wrote to shared memory visible to
+    /// each other.
     pub(super) fn barrier(&mut self, scope: Id) {
         use spirv::MemorySemantics as Semantics;
         let mut semantics = Semantics::ACQUIRE_RELEASE | Semantics::WORKGROUP_MEMORY;
@@ -835,7 +840,8 @@ impl<'k> Emitter<'k> {
     }
 
     fn device_scope(&mut self) -> (Id, Id) {
-        // Vulkan's memory model has the device's scope as a feature of its own; all work is of one queue family.
+        // Vulkan's memory model has the device's scope as a feature of its own; all work is of one
+        // queue family.
         let scope = if self.k.matrices.is_empty() { spirv::Scope::Device } else { spirv::Scope::QueueFamily };
         let scope = self.constant(ScalarType::U32, scope as u64);
         (scope, self.constant(ScalarType::U32, 0))
@@ -859,9 +865,9 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    /// An f64 to the nearest integer, or cut to one, with its sign: of sums, which round there. Mesa's software adapter has
-    /// instructions of its own only on processors with AVX-512, and errs elsewhere: in halves, in the sign of a zero, and in
-    /// numbers beyond 32 bits.
+    /// An f64 to the nearest integer, or cut to one, with its sign: of sums, which round there.
+    /// Mesa's software adapter has instructions of its own only on processors with AVX-512, and
+    /// errs elsewhere: in halves, in the sign of a zero, and in numbers beyond 32 bits.
     fn whole(&mut self, op: Unary, t: Id, a: Id) -> Id {
         let (words, flags) = (self.scalar(ScalarType::U64), self.scalar(ScalarType::Bool));
         let sign_bit = self.constant(ScalarType::U64, 1 << 63);
@@ -922,8 +928,9 @@ impl<'k> Emitter<'k> {
             let unsigned = self.scalar(to.unsigned());
             let mut wide = self.op(Op::UConvert, unsigned, &[a]);
             if from.is_signed() && to.bytes() > from.bytes() {
-                // The sign by arithmetic: of an OpSConvert, Mesa 22.3 takes comparisons with constants for those of the
-                // narrow integer, and wrongly (an i32 below 0 is not below 0 as an i64).
+                // The sign by arithmetic: of an OpSConvert, Mesa 22.3 takes comparisons with
+                // constants for those of the narrow integer, and wrongly (an i32 below 0 is not
+                // below 0 as an i64).
                 let sign = self.constant(to.unsigned(), 1 << (8 * from.bytes() - 1));
                 let flipped = self.op(Op::BitwiseXor, unsigned, &[wide, sign]);
                 wide = self.op(Op::ISub, unsigned, &[flipped, sign]);

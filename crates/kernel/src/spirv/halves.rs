@@ -1,7 +1,8 @@
-//! Conversions between f32 and f16: the adapter's own where it promises what they are to be, else integer operations, so that no driver's
-//! conversion is involved.
+//! Conversions between f32 and f16: the adapter's own where it promises what they are to be, else
+//! integer operations, so that no driver's conversion is involved.
 //!
-//! Nobody promises the sign of a NaN, which `signbit` tells, and NVIDIA's conversions drop it: signs go their own way.
+//! Nobody promises the sign of a NaN, which `signbit` tells, and NVIDIA's conversions drop it:
+//! signs go their own way.
 
 use super::emitter::{Emitter, Id};
 use crate::types::ScalarType;

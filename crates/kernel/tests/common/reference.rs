@@ -5,8 +5,8 @@
 use dml_kernel::interpret::Function;
 use dml_kernel::{ScalarType, math};
 
-/// The f64 function that a result is compared with: of `libm`, because C libraries differ (`sin` of a large number is wrong in
-/// that of MinGW).
+/// The f64 function that a result is compared with: of `libm`, because C libraries differ (`sin` of
+/// a large number is wrong in that of MinGW).
 #[derive(Copy, Clone)]
 pub enum Reference {
     Unary(fn(f64) -> f64),
@@ -241,8 +241,9 @@ pub const SPECIAL: [f32; 20] = [
     1e-37,
 ];
 
-/// Error of `got` in ulp of the exact value rounded to f32; infinite where a special value or a sign is wrong. Of a result
-/// below the normal range, which may have been rounded twice, half an ulp does not count.
+/// Error of `got` in ulp of the exact value rounded to f32; infinite where a special value or a
+/// sign is wrong. Of a result below the normal range, which may have been rounded twice, half an
+/// ulp does not count.
 pub fn ulps(got: f32, exact: f64) -> f64 {
     let rounded = exact as f32;
     if rounded.is_nan() || got.is_nan() {

@@ -1,4 +1,5 @@
-//! The f64 functions beside a multiprecision reference: what to sample, the exact value, the promised bound.
+//! The f64 functions beside a multiprecision reference: what to sample, the exact value, the
+//! promised bound.
 
 #![allow(dead_code)]
 
@@ -41,7 +42,8 @@ enum Reference {
     Binary(fn(&mut Consts, f64, f64) -> BigFloat),
 }
 
-/// Where samples are taken. `Bits` spreads them over the bit patterns between two numbers of one sign.
+/// Where samples are taken. `Bits` spreads them over the bit patterns between two numbers of one
+/// sign.
 #[derive(Copy, Clone)]
 enum Samples {
     Linear(f64, f64),
@@ -313,7 +315,8 @@ fn pow(c: &mut Consts, x: f64, y: f64) -> BigFloat {
     if x < 0.0 && y % 2.0 != 0.0 { magnitude.neg() } else { magnitude }
 }
 
-/// `2 / sqrt(pi) * e^(-x^2) * sum of 2^n x^(2n+1) / (1 * 3 * .. * (2n+1))`: every term has one sign.
+/// `2 / sqrt(pi) * e^(-x^2) * sum of 2^n x^(2n+1) / (1 * 3 * .. * (2n+1))`: every term has one
+/// sign.
 fn erf(c: &mut Consts, x: &BigFloat) -> BigFloat {
     if x.abs_cmp(&big(5.0)) == Some(1) {
         let positive = big(1.0).sub(&erfc(c, &x.abs()), P, RM);
@@ -333,7 +336,8 @@ fn erf(c: &mut Consts, x: &BigFloat) -> BigFloat {
     sum.mul(&scale, P, RM).mul(&big(2.0), P, RM)
 }
 
-/// Below 5 from [`erf`]; above by the continued fraction `e^(-x^2) / sqrt(pi) / (x + (1/2) / (x + (2/2) / (x + ..)))`.
+/// Below 5 from [`erf`]; above by the continued fraction
+/// `e^(-x^2) / sqrt(pi) / (x + (1/2) / (x + (2/2) / (x + ..)))`.
 fn erfc(c: &mut Consts, x: &BigFloat) -> BigFloat {
     if x.cmp(&big(5.0)) != Some(1) {
         return big(1.0).sub(&erf(c, x), P, RM);
@@ -354,8 +358,9 @@ fn nearest(x: &BigFloat) -> f64 {
     if sign == Sign::Neg { -magnitude } else { magnitude }
 }
 
-/// Distance of `got` from the exact value, in units in the last place of the exact value as a double; infinity counts
-/// as 2^1024. Of an exact value below the normal numbers, which may have been rounded twice, half a unit does not count.
+/// Distance of `got` from the exact value, in units in the last place of the exact value as a
+/// double; infinity counts as 2^1024. Of an exact value below the normal numbers, which may have
+/// been rounded twice, half a unit does not count.
 pub fn distance(got: f64, exact: &BigFloat) -> f64 {
     if got.is_nan() || exact.is_nan() {
         return f64::NAN;

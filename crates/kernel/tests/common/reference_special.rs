@@ -11,10 +11,11 @@ const VALUES: &str = include_str!("../data/special.csv");
 /// One special function.
 pub struct Case {
     pub name: &'static str,
-    /// Worst errors promised for f32 and f64, in ulp of the exact value, or of the amplitude where that is larger.
+    /// Worst errors promised for f32 and f64, in ulp of the exact value, or of the amplitude where
+    /// that is larger.
     bounds: [f64; 2],
-    /// About the amplitude, at the first zeros, of a function that oscillates at an argument; the value below which
-    /// probabilities lose digits.
+    /// About the amplitude, at the first zeros, of a function that oscillates at an argument; the
+    /// value below which probabilities lose digits.
     amplitude: fn(f64) -> f64,
 }
 
@@ -107,8 +108,8 @@ impl Case {
             .collect()
     }
 
-    /// The largest error over the function's points; for f32 also over `more` seeded random points between them, beside
-    /// the f64 function.
+    /// The largest error over the function's points; for f32 also over `more` seeded random points
+    /// between them, beside the f64 function.
     pub fn worst(&self, scalar: ScalarType, more: usize) -> Worst {
         let mut samples = self.samples(scalar);
         if scalar == ScalarType::F32 {

@@ -55,11 +55,12 @@ _WRITE_EVERY_S = 2.0
 
 def run(suites: list[str], names: list[str] | None, *, quick: bool, limit: float, target: str | None) -> int:
     """Run suites, print a table each, and write the figures to `target`."""
-    # float32 is float32 on every device: cuDNN's convolutions would use TF32, which has 10 bits of significand.
+    # float32 is float32 on every device: cuDNN's convolutions would use TF32, which has 10 bits of
+    # significand.
     torch.backends.cudnn.allow_tf32 = False
     wanted = names or ["dml", "cpu", *(["cuda"] if torch.cuda.is_available() else [])]
-    # Once a PrivateUse1 backend is registered, PyTorch's autograd engine has no streams for CUDA and its backward fails
-    # (pytorch/pytorch issue 161129). So CUDA is measured first.
+    # Once a PrivateUse1 backend is registered, PyTorch's autograd engine has no streams for CUDA
+    # and its backward fails (pytorch/pytorch issue 161129). So CUDA is measured first.
     first = [] if torch_dml.is_loaded() else [torch.device(name) for name in wanted if name.startswith("cuda")]
     console = Console()
     report = _Report(target, quick)
@@ -89,7 +90,9 @@ def run(suites: list[str], names: list[str] | None, *, quick: bool, limit: float
 
 
 class _Report:
-    """All figures so far, and the file that they go to as they come: a run that is stopped has kept them."""
+    """All figures so far, and the file that they go to as they come: a run that is stopped has kept
+    them.
+    """
 
     def __init__(self, target: str | None, quick: bool) -> None:
         self.described: dict[str, str] = {}
@@ -101,7 +104,9 @@ class _Report:
         self._written = time.monotonic()
 
     def add(self, suite: str, row: Row) -> None:
-        """Take over a row's figures, with those that an earlier run of the suite on other devices left."""
+        """Take over a row's figures, with those that an earlier run of the suite on other devices
+        left.
+        """
         known = self._suites.setdefault(suite, {}).setdefault(row.name, dataclasses.replace(row, values={}))
         known.values.update(row.values)
 

@@ -1,4 +1,6 @@
-"""Suite `attention`: causal attention of growing length in bfloat16, forward, and with its gradients."""
+"""Suite `attention`: causal attention of growing length in bfloat16, forward, and with its
+gradients.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _POSITIONS = 16_384
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure heads of 64 and 128. Counted is half of what would take no mask, and 2.5 times that for gradients."""
+    """Measure heads of 64 and 128. Counted is half of what would take no mask, and 2.5 times that
+    for gradients.
+    """
     rows = []
     for head in (64, 128):
         for length in (128, 256) if bench.quick else (512, 4_096, 16_384):

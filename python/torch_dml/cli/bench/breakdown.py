@@ -25,7 +25,8 @@ from torch_dml._version import __version__
 _CALLS = 1000
 _WIDTH = 120
 
-# Stages in the order in which a call meets them, and what they are. The engine measures those from "unpack" on.
+# Stages in the order in which a call meets them, and what they are. The engine measures those from
+# "unpack" on.
 STAGES = {
     "python": "Python",
     "dispatcher": "dispatcher",
@@ -95,7 +96,8 @@ def run(device_name: str, *, quick: bool, target: str | None) -> int:
     device = torch.device(device_name)
     module = torch.get_device_module(device)
     console = Console()
-    # A narrow window wraps the lines of a whole table rather than getting one with the names cut off.
+    # A narrow window wraps the lines of a whole table rather than getting one with the names cut
+    # off.
     console.width = max(console.width, _WIDTH)
     name = module.get_device_name(device)
     with console.status("breakdown ...") as status:
@@ -137,8 +139,9 @@ def run(device_name: str, *, quick: bool, target: str | None) -> int:
 def split(device: torch.device, operator: str, name: str, sizes: tuple[int, ...], loop: _Loop, *, rounds: int) -> Split:
     """Split the time of a call.
 
-    The engine tells the time of its own stages and of what lies outside of them. Outside, when a loop in C++ makes the
-    calls, is the dispatcher; what is outside beyond that when Python makes them is Python's.
+    The engine tells the time of its own stages and of what lies outside of them. Outside, when a
+    loop in C++ makes the calls, is the dispatcher; what is outside beyond that when Python makes
+    them is Python's.
     """
     module = torch.get_device_module(device)
     index = device.index if device.index is not None else module.current_device()

@@ -1,4 +1,6 @@
-"""Suite `fft`: Fourier transforms of complex64 and of float32, one long one, batches of short ones, and images."""
+"""Suite `fft`: Fourier transforms of complex64 and of float32, one long one, batches of short ones,
+and images.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ _Transform = Callable[[torch.Tensor], torch.Tensor]
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure transforms out of place. Counted is what has to be read and written once, whatever is."""
+    """Measure transforms out of place. Counted is what has to be read and written once, whatever
+    is.
+    """
     most = 1 << (12 if bench.quick else 24)
     sides = (16,) if bench.quick else (64, 256, 1024)
     cases: list[tuple[str, tuple[int, ...], torch.dtype, _Transform]] = []

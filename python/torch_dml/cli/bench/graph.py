@@ -1,4 +1,6 @@
-"""Suite `graph`: inference and training of a small perceptron, operator by operator and as a replayed graph."""
+"""Suite `graph`: inference and training of a small perceptron, operator by operator and as a
+replayed graph.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,9 @@ _Work = Callable[[torch.Tensor], object]
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure each. Counted are the operations of the textbooks' algorithms, whatever a device's takes."""
+    """Measure each. Counted are the operations of the textbooks' algorithms, whatever a device's
+    takes.
+    """
     large, middle, count, small = (64, 16, 8, 8) if bench.quick else (4096, 512, 10_000, 32)
     generator = torch.Generator().manual_seed(0)
     rows, cases = [], []

@@ -1,8 +1,9 @@
-"""Suite `linear`: 200 products that linear layers and single-pixel convolutions of real networks are made of.
+"""Suite `linear`: 200 products that linear layers and single-pixel convolutions of real networks
+are made of.
 
-The table names networks, their layers, and the rows that reach these: tokens or pixels of a batch. A layer that is
-trained is three products, forward and two gradients; one that only infers is one. Sizes are those of the networks'
-published configurations.
+The table names networks, their layers, and the rows that reach these: tokens or pixels of a batch.
+A layer that is trained is three products, forward and two gradients; one that only infers is one.
+Sizes are those of the networks' published configurations.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ class Layers:
 
 
 TABLE = (
-    # Single pixels of bottlenecks, of 32 pictures of 56x56, 28x28, 14x14 and 7x7 pixels; the classifier of 32 pictures.
+    # Single pixels of bottlenecks, of 32 pictures of 56x56, 28x28, 14x14 and 7x7 pixels; the
+    # classifier of 32 pictures.
     Layers("ResNet-50, 56x56", (100_352,), (), ((64, 64), (64, 256), (256, 128))),
     Layers("ResNet-50, 28x28", (25_088,), (), ((128, 512), (512, 256))),
     Layers("ResNet-50, 14x14", (6_272,), (), ((256, 1_024), (1_024, 512))),
     Layers("ResNet-50, 7x7", (1_568,), (), ((512, 2_048), (2_048, 512))),
     Layers("ResNet-50, classifier", (32,), (1,), ((2_048, 1_000),)),
-    # Expansions and projections, odd and thin; squeeze and excitation of 32 pictures; the classifier.
+    # Expansions and projections, odd and thin; squeeze and excitation of 32 pictures; the
+    # classifier.
     Layers("MobileNet-v3-large, 112x112", (401_408,), (), ((16, 64),)),
     Layers("MobileNet-v3-large, 56x56", (100_352,), (), ((64, 24), (24, 72))),
     Layers("MobileNet-v3-large, 28x28", (25_088,), (), ((72, 40), (40, 240))),
@@ -88,7 +91,9 @@ def products(table: tuple[Layers, ...] = TABLE) -> Iterator[Product]:
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure each product in float32 and in float16. Small ones tell as much of the host as of the device."""
+    """Measure each product in float32 and in float16. Small ones tell as much of the host as of the
+    device.
+    """
     rows = []
     for dtype in (torch.float32, torch.float16):
         kind = str(dtype).removeprefix("torch.")

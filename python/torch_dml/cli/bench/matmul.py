@@ -47,8 +47,8 @@ class _Case:
 def run(bench: Bench) -> list[Row]:
     """Measure square products of growing size, their layouts, batches, and few rows.
 
-    Too slow a size ends a device's series. "high" is measured beside the other devices' "highest", than which it is to
-    be no less exact, and "medium" beside their "medium".
+    Too slow a size ends a device's series. "high" is measured beside the other devices' "highest",
+    than which it is to be no less exact, and "medium" beside their "medium".
     """
     rows = []
     too_slow: set[tuple[torch.device, torch.dtype]] = set()
@@ -68,7 +68,8 @@ def _cases(quick: bool) -> Iterator[_Case]:
     for dtype, layout in itertools.product((torch.float32, *_HALVES), _LAYOUTS[1:]):
         yield _Case(dtype, layouts, layouts, layouts, layout)
     for dtype in (torch.float32, *_HALVES):
-        # Batches of squares, and what attention makes of 8 sequences of 12 heads: scores, and what these weigh.
+        # Batches of squares, and what attention makes of 8 sequences of 12 heads: scores, and what
+        # these weigh.
         batch, length = (2, 64) if quick else (96, 1024)
         for layout in _LAYOUTS:
             yield _Case(dtype, length // 2, length // 2, length // 2, layout, batch)
@@ -114,7 +115,9 @@ def _lying(matrix: torch.Tensor, order: str) -> torch.Tensor:
 
 
 def sampled_error(a: torch.Tensor, b: torch.Tensor, product: torch.Tensor) -> float:
-    """Return the largest error of sampled elements against float64, relative to the elements' root mean square."""
+    """Return the largest error of sampled elements against float64, relative to the elements' root
+    mean square.
+    """
     if product.dim() == 3:  # of a batch, those of its last matrix
         a, b, product = a[-1], b[-1], product[-1]
     n, m = product.shape

@@ -1,4 +1,6 @@
-"""How a figure is taken: warm-up, several repeats, the median; and a way out of what would take too long."""
+"""How a figure is taken: warm-up, several repeats, the median; and a way out of what would take too
+long.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ import torch
 
 Work = Callable[[], Any]
 
-# As many calls in a row as take so long are a repeat where a suite does not say how many: what waiting for the device
-# costs (some 30 µs, which single calls of 0.1 ms would be charged with) is then small beside them, and hundreds of
-# figures take minutes.
+# As many calls in a row as take so long are a repeat where a suite does not say how many: what
+# waiting for the device costs (some 30 µs, which single calls of 0.1 ms would be charged with) is
+# then small beside them, and hundreds of figures take minutes.
 _REPEAT_S = 0.005
 
 
@@ -30,7 +32,9 @@ class Row:
     group: str = ""  # rows of one group have a geometric mean of their ratios
 
     def speedup(self, one: str, other: str) -> float | None:
-        """Return how many times as fast `one` is as `other`; None for what is no speed or was skipped."""
+        """Return how many times as fast `one` is as `other`; None for what is no speed or was
+        skipped.
+        """
         a, b = self.values.get(one), self.values.get(other)
         if not a or not b or self.unit == "error":
             return None
@@ -61,7 +65,9 @@ class Mean:
 
 
 def means(rows: list[Row], one: str, other: str) -> list[Mean]:
-    """Return how many times as fast `one` is as `other` in each group, over the rows that have figures of both."""
+    """Return how many times as fast `one` is as `other` in each group, over the rows that have
+    figures of both.
+    """
     groups: dict[str, dict[str, float]] = {}
     for row in rows:
         ratio = row.speedup(one, other) if row.group else None
@@ -91,7 +97,9 @@ class Bench:
         return 3 if self.quick else 7
 
     def take(self, row: Row, device: torch.device, work: Work, amount: float) -> None:
-        """Put into a row what `work` reaches of `amount` a second; nothing when it takes longer than the limit."""
+        """Put into a row what `work` reaches of `amount` a second; nothing when it takes longer
+        than the limit.
+        """
         self.tell(f"{row.name} on {device}")
         seconds = self.seconds(device, work)
         if seconds is not None:
@@ -104,9 +112,11 @@ class Bench:
         self.tell(f"{row.name} on {device}: {value:.4g} {row.unit}")
 
     def seconds(self, device: torch.device, work: Work, times: int | None = None) -> float | None:
-        """Return the seconds that `work` takes when it runs `times` times in a row; None when over the limit.
+        """Return the seconds that `work` takes when it runs `times` times in a row; None when over
+        the limit.
 
-        As often as makes a repeat long enough where `times` is None. After the limit there are no more repeats.
+        As often as makes a repeat long enough where `times` is None. After the limit there are no
+        more repeats.
         """
         least = times or 1
         # The first call may have compiled something.

@@ -1,4 +1,6 @@
-"""Suite `models`: one training step of whole networks, in float32 and in mixed precision, and the memory it takes."""
+"""Suite `models`: one training step of whole networks, in float32 and in mixed precision, and the
+memory it takes.
+"""
 
 from __future__ import annotations
 

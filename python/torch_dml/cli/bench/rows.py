@@ -1,4 +1,6 @@
-"""Suite `rows`: what should run at the speed of memory: norms, softmax, losses, random numbers, sorting; lists."""
+"""Suite `rows`: what should run at the speed of memory: norms, softmax, losses, random numbers,
+sorting; lists.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _LISTS: dict[str, Callable[[list[torch.Tensor], list[torch.Tensor]], object]] = 
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure each on a matrix of 4,096 columns. Counted is what has to be read and written once, whatever is."""
+    """Measure each on a matrix of 4,096 columns. Counted is what has to be read and written once,
+    whatever is.
+    """
     height, width = (64, 512) if bench.quick else (16_384, 4_096)
     size = height * width * 4
     weight, classes = torch.rand(width), torch.randint(width, (height,))

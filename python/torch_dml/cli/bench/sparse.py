@@ -1,4 +1,6 @@
-"""Suite `sparse`: products of sparse and dense matrices, coalescing, steps of an embedding with sparse gradients."""
+"""Suite `sparse`: products of sparse and dense matrices, coalescing, steps of an embedding with
+sparse gradients.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _Case = tuple[Row, Callable[[torch.device], _Work], float]
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure what graph networks and recommenders do. Counted of products is what each nonzero multiplies and adds."""
+    """Measure what graph networks and recommenders do. Counted of products is what each nonzero
+    multiplies and adds.
+    """
     generator = torch.Generator().manual_seed(0)
     cases = [*_products(bench, generator), _coalesce(bench, generator), *_embedding(bench, generator)]
     for device in bench.devices:

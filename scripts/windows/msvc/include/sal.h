@@ -1,4 +1,5 @@
-// Annotations of Microsoft's headers, which mean nothing to this compiler, beside the few that Wine knows.
+// Annotations of Microsoft's headers, which mean nothing to this compiler, beside the few that Wine
+// knows.
 #pragma once
 #include_next <sal.h>
 #define _In_

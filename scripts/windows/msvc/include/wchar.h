@@ -1,4 +1,5 @@
-// The state of a conversion is a struct whose name is part of the names of the STL's streams; Wine has a number.
+// The state of a conversion is a struct whose name is part of the names of the STL's streams; Wine
+// has a number.
 #pragma once
 #include <vcruntime.h>
 #define mbstate_t _wine_mbstate_t

@@ -124,7 +124,8 @@ impl Convolution {
         of.as_strided(&sizes, &[row, self.geometry.positions(), 1], group * k * row)
     }
 
-    /// A group's channels of a tensor of the result's shape, for the images of a chunk: `[images, results, positions]`.
+    /// A group's channels of a tensor of the result's shape, for the images of a chunk:
+    /// `[images, results, positions]`.
     fn group_result(&self, of: &View, group: i64, chunk: &Chunk) -> View {
         let (m, n) = (self.group_results(), self.geometry.positions());
         let first = (chunk.images.start * self.results + group * m) * n;

@@ -15,8 +15,8 @@ use dml_kernel::DType;
 use smallvec::SmallVec;
 
 operators! {
-    // The loss, in float32 for logits of 16 bits if `widen`; of each row its largest logit and, below these, the logarithms of
-    // its sum; for a mean, what the sum of losses was divided by.
+    // The loss, in float32 for logits of 16 bits if `widen`; of each row its largest logit and,
+    // below these, the logarithms of its sum; for a mean, what the sum of losses was divided by.
     forward(self, target, weight, reduction, ignore_index, label_smoothing, widen) {
         "torch_dml::cross_entropy(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, float label_smoothing, bool widen) -> (Tensor, Tensor, Tensor)",
     }

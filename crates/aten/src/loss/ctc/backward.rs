@@ -1,4 +1,5 @@
-//! The gradient of the CTC loss by log-probabilities that came out of log_softmax (it is that of log_softmax's input).
+//! The gradient of the CTC loss by log-probabilities that came out of log_softmax (it is that of
+//! log_softmax's input).
 
 use crate::operator::argument::TensorOrInts;
 use crate::operator::call::Call;

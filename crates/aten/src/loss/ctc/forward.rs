@@ -17,7 +17,8 @@ operators! {
     }
 }
 
-/// The loss of each example, and `alpha`. An infinite loss is replaced by PyTorch, outside of this operator.
+/// The loss of each example, and `alpha`. An infinite loss is replaced by PyTorch, outside of this
+/// operator.
 fn forward(
     call: &mut Call,
     log_probs: &View,

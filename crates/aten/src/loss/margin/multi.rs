@@ -1,4 +1,5 @@
-//! The loss of one class an example: how far the scores of the other classes come within a margin of its own.
+//! The loss of one class an example: how far the scores of the other classes come within a margin
+//! of its own.
 
 use crate::loss::margin::problem::{check_dtypes, check_gradient, rows_of};
 use crate::movement::copies::checked_copy;

@@ -1,5 +1,5 @@
-//! The loss of several classes an example: every class that is no target against every target, with a margin of 1.
-//! Each element of the gradient is computed on its own.
+//! The loss of several classes an example: every class that is no target against every target, with
+//! a margin of 1. Each element of the gradient is computed on its own.
 
 use crate::loss::margin::problem::{check_dtypes, check_gradient, rows_of};
 use crate::movement::copies::checked_copy;

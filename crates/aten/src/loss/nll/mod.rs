@@ -1,6 +1,7 @@
 //! Negative log-likelihood of target classes, for rows of classes and for images of them.
 //!
-//! The input is seen as `[batch, classes, positions]` (one position for rows) and the target as `[batch, positions]`.
+//! The input is seen as `[batch, classes, positions]` (one position for rows) and the target as
+//! `[batch, positions]`.
 
 pub mod backward;
 pub mod forward;

@@ -1,5 +1,5 @@
-//! adaptive_avg_pool2d and adaptive_avg_pool3d: as many windows as the result has elements, overlapping where sizes do
-//! not divide.
+//! adaptive_avg_pool2d and adaptive_avg_pool3d: as many windows as the result has elements,
+//! overlapping where sizes do not divide.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;

@@ -280,7 +280,8 @@ fn fractional(
     finish_forward(call, &cover, input, Some(samples), output, outs, false)
 }
 
-/// Checks the random samples `[batch, channels, axes]`; a batch more than the input's is left alone.
+/// Checks the random samples `[batch, channels, axes]`; a batch more than the input's is left
+/// alone.
 fn check_samples(input: &View, samples: &View, rank: usize) -> Result<()> {
     check!(samples.dtype == input.dtype, Runtime, "Expect _random_samples to have the same dtype as input");
     check!(samples.dim() == 3, Runtime, "Expect _random_samples to have 3 dimensions, got {}", samples.dim());

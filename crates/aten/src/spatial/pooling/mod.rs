@@ -1,7 +1,8 @@
 //! Pooling over windows of images, in two and three dimensions.
 //!
-//! Tensors are seen as `[batch, channels, spatial ...]` with their own strides ([`crate::spatial::geometry`]). Backward passes
-//! gather: an element of the gradient visits the windows that cover it, in a fixed order.
+//! Tensors are seen as `[batch, channels, spatial ...]` with their own strides
+//! ([`crate::spatial::geometry`]). Backward passes gather: an element of the gradient visits the
+//! windows that cover it, in a fixed order.
 
 pub mod adaptive;
 pub mod average;

@@ -7,7 +7,8 @@ use dml_compute::spatial::geometry::{Spatial, sizes_with};
 use dml_compute::spatial::pooling::window::{WindowArguments, Windows, spatial};
 use dml_compute::view::{Dims, View};
 
-/// Checks the arguments of `name`, which pools `rank` dimensions; an empty stride is the kernel's size.
+/// Checks the arguments of `name`, which pools `rank` dimensions; an empty stride is the kernel's
+/// size.
 pub fn checked(name: &str, rank: usize, given: &WindowArguments) -> Result<Windows> {
     let tuple = if rank == 2 { "two" } else { "three" };
     let list = |what: &str, list: &[i64], wording: &str| -> Result<Spatial> {
@@ -52,7 +53,8 @@ pub fn checked(name: &str, rank: usize, given: &WindowArguments) -> Result<Windo
     Ok(windows)
 }
 
-/// Checks that the input of `name` has channels and `rank` spatial dimensions, none empty, and maybe a batch.
+/// Checks that the input of `name` has channels and `rank` spatial dimensions, none empty, and
+/// maybe a batch.
 pub fn check_image(name: &str, input: &View, rank: usize) -> Result<()> {
     let (least, most) = (rank + 1, rank + 2);
     let right_rank = input.dim() == least || input.dim() == most;

@@ -1,5 +1,5 @@
-//! The kernels of every tile, run by the interpreter and compared with float64: matrices as the adapters' units hold them,
-//! which no machine needs to have.
+//! The kernels of every tile, run by the interpreter and compared with float64: matrices as the
+//! adapters' units hold them, which no machine needs to have.
 
 use crate::attention::units::parts::Parts;
 use crate::attention::units::spec::{Ragged, Role, Spec};

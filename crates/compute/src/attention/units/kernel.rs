@@ -1,8 +1,9 @@
 //! The kernels: forward, and the gradients of queries, and of keys and values.
 //!
-//! The scores of a tile stay in the registers that the products leave them in: an invocation knows which rows and columns it
-//! has, and shares a row's maximum with the lanes that have the others. (The partition of rows among subgroups is that of Dao,
-//! "FlashAttention-2: faster attention with better parallelism and work partitioning", 2023.)
+//! The scores of a tile stay in the registers that the products leave them in: an invocation knows
+//! which rows and columns it has, and shares a row's maximum with the lanes that have the others.
+//! (The partition of rows among subgroups is that of Dao, "FlashAttention-2: faster attention with
+//! better parallelism and work partitioning", 2023.)
 
 use crate::attention::dropout::{Dropout, DropoutParams};
 use crate::attention::matrix::{Matrix, Plane};
@@ -139,8 +140,8 @@ impl<'b> Work<'_, 'b> {
         Some(self.worker.kept(column0, query, dropout))
     }
 
-    /// Runs `body` for each tile of columns that is seen, with the first column of it and of the next, and what is to be
-    /// masked in it.
+    /// Runs `body` for each tile of columns that is seen, with the first column of it and of the
+    /// next, and what is to be masked in it.
     fn walk(&self, start: impl FnOnce(Value<'b>), body: impl Fn(Value<'b>, Value<'b>, Mask)) {
         let (w, step) = (self.worker, self.worker.spec.tile.columns);
         let runs = w.visible();
@@ -180,7 +181,8 @@ impl<'b> Work<'_, 'b> {
         let [keys_stage, values_stage] = self.stages();
         let (products, sums) = (w.sums(spec.tile.columns), w.sums(spec.width));
         let start = |x: f64| (0..w.own_rows()).map(|_| b.var(b.float(ScalarType::F32, x))).collect::<Vec<_>>();
-        // Of each row: the largest score so far, and this invocation's share of the sum of powers of two.
+        // Of each row: the largest score so far, and this invocation's share of the sum of powers
+        // of two.
         let (largest, shares) = (start(f64::NEG_INFINITY), start(0.0));
         let scale = self.scale();
         let begin = |column0: Value<'b>| {
@@ -290,8 +292,8 @@ impl<'b> Work<'_, 'b> {
         (left, p.left2.as_ref().map(|m| w.left(1, &m.plane(self.batch, self.head), p.width)))
     }
 
-    /// Adds what one head of queries gives: to the gradient of queries or keys, which lacks the scores' factor, and to that of
-    /// values.
+    /// Adds what one head of queries gives: to the gradient of queries or keys, which lacks the
+    /// scores' factor, and to that of values.
     fn gradients(
         &self,
         head: &Head<'b>,
@@ -349,10 +351,12 @@ impl<'b> Work<'_, 'b> {
     }
 }
 
-/// How much a maximum grows before lazy sums follow, in powers of two: weights stay well within f16.
+/// How much a maximum grows before lazy sums follow, in powers of two: weights stay well within
+/// f16.
 const LAZY: f64 = 8.0;
 
-/// What weights of a row with this maximum are relative to: a row that has seen nothing yet has no finite one.
+/// What weights of a row with this maximum are relative to: a row that has seen nothing yet has no
+/// finite one.
 fn base_of(largest: Value<'_>) -> Value<'_> {
     largest.eq(f64::NEG_INFINITY).select(largest.like(0.0), largest)
 }

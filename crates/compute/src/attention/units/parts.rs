@@ -1,4 +1,5 @@
-//! The matrices of an adapter's units, and who holds which of their elements: found by trying, once for each device.
+//! The matrices of an adapter's units, and who holds which of their elements: found by trying, once
+//! for each device.
 
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -23,7 +24,8 @@ pub struct Parts {
     pub emulated: bool,
     /// Where the components of sums lie.
     pub sums: ComponentMap,
-    /// Those of left operands; `None` where that is not known, or what `component` gives does not become the nearest number.
+    /// Those of left operands; `None` where that is not known, or what `component` gives does not
+    /// become the nearest number.
     pub left: Option<ComponentMap>,
 }
 
@@ -41,14 +43,15 @@ impl Parts {
         Parts { shape: units.shape, lanes, emulated: true, sums, left: Some(left) }
     }
 
-    /// Of a device's units for operands of a dtype, which multiply rightly; `None` where it cannot be told who holds
-    /// what, and while a graph is captured, unless it is known already.
+    /// Of a device's units for operands of a dtype, which multiply rightly; `None` where it cannot
+    /// be told who holds what, and while a graph is captured, unless it is known already.
     ///
     /// # Errors
     /// What the device says, but for a kernel that its driver refuses.
     pub fn of(cx: &Context, units: Units, dtype: DType) -> Result<Option<Parts>> {
         let Units { shape: [m, n, k], lanes, emulated, .. } = units;
-        // Subgroups so small or large that an invocation has no two components, or that quads are none.
+        // Subgroups so small or large that an invocation has no two components, or that quads are
+        // none.
         if !lanes.is_power_of_two() || !(4..=4 * m).contains(&lanes) || m * n.min(k) < 2 * lanes {
             return Ok(None);
         }
@@ -124,8 +127,9 @@ fn read(cx: &Context, t: &View) -> Result<Vec<f32>> {
     Ok(bytes.chunks_exact(4).map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())
 }
 
-/// What is to be set as a component of a matrix of this dtype, so that it becomes the nearest number to `x`. A conversion to bfloat16
-/// truncates on some adapters (NVIDIA's). Halves go away from 0. NaN becomes any number, unless `nan`.
+/// What is to be set as a component of a matrix of this dtype, so that it becomes the nearest
+/// number to `x`. A conversion to bfloat16 truncates on some adapters (NVIDIA's). Halves go away
+/// from 0. NaN becomes any number, unless `nan`.
 pub fn component<'b>(x: Value<'b>, dtype: DType, nan: bool) -> Value<'b> {
     if dtype != DType::BF16 {
         return x;
@@ -148,8 +152,9 @@ fn nearest(dtype: DType, x: f32) -> f32 {
     }
 }
 
-/// Writes the rows of all components of a matrix, lane after lane, then their columns; and the elements that became of
-/// [`awkward`] numbers, as the matrix stores them. (Read back as components they may not have been rounded at all.)
+/// Writes the rows of all components of a matrix, lane after lane, then their columns; and the
+/// elements that became of [`awkward`] numbers, as the matrix stores them. (Read back as components
+/// they may not have been rounded at all.)
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 struct Probe {
     ty: MatrixType,

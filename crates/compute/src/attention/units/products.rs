@@ -18,7 +18,8 @@ pub enum Left<'b> {
 }
 
 impl<'b> Worker<'b> {
-    /// A stage for the columns' matrices: 0 for those of scores, 1 for the others. `length` is that of their rows.
+    /// A stage for the columns' matrices: 0 for those of scores, 1 for the others. `length` is that
+    /// of their rows.
     pub fn stage(&self, which: usize, length: Value<'b>) -> Stage<'b> {
         let begin = self.layout.right[which];
         self.stage_of(self.spec.tile.columns, begin, self.spec.aligned[1][which], (which, length))
@@ -31,8 +32,8 @@ impl<'b> Worker<'b> {
         Stage::new(self.b, (self.memory, begin), [rows, elements], self.spec.threads(), aligned, length)
     }
 
-    /// The rows' matrices as left operands: 0 for those of scores, 1 for the others. All of shared memory may be used, which
-    /// is free again behind a barrier.
+    /// The rows' matrices as left operands: 0 for those of scores, 1 for the others. All of shared
+    /// memory may be used, which is free again behind a barrier.
     pub fn left(&self, which: usize, plane: &Plane<'b>, length: Value<'b>) -> Left<'b> {
         let Spec { tile, depth, width, parts, .. } = self.spec;
         let begin = self.layout.left[which];
@@ -95,7 +96,8 @@ impl<'b> Worker<'b> {
         }
     }
 
-    /// Rounds weights to the dtype, as left operands: in registers, or through the subgroup's part of shared memory.
+    /// Rounds weights to the dtype, as left operands: in registers, or through the subgroup's part
+    /// of shared memory.
     fn become_left(&self, weights: &Patch<'b>) {
         let parts = self.spec.parts;
         let order =
@@ -110,8 +112,8 @@ impl<'b> Worker<'b> {
         }
     }
 
-    /// Through shared memory, in words of two neighbours: of a row where an invocation has both, else of a column, else of a
-    /// row whose elements two lanes exchange.
+    /// Through shared memory, in words of two neighbours: of a row where an invocation has both,
+    /// else of a column, else of a row whose elements two lanes exchange.
     fn pass_weights(&self, weights: &Patch<'b>) {
         let (b, tile, map, [m, _, k]) = (self.b, self.spec.tile, self.spec.parts.sums, self.spec.parts.shape);
         let exchanged = [0, 1].map(|axis| map.lane_of_neighbour(axis));

@@ -25,7 +25,8 @@ impl Role {
         matches!(self, Role::Key | Role::Value | Role::KeyValue)
     }
 
-    /// Whether gradients of scores are needed, and for them the product of the values and the result's gradient.
+    /// Whether gradients of scores are needed, and for them the product of the values and the
+    /// result's gradient.
     pub fn needs_slopes(self) -> bool {
         matches!(self, Role::Query | Role::Key | Role::KeyValue)
     }
@@ -58,7 +59,8 @@ pub struct Spec {
     pub bias: Option<DType>,
     /// A query sees the keys up to its own position.
     pub causal: bool,
-    /// Nothing is added to scores, and their scale is above 0: weights are made of inner products at once.
+    /// Nothing is added to scores, and their scale is above 0: weights are made of inner products
+    /// at once.
     pub deferred: bool,
     /// Weights are dropped at random.
     pub dropout: bool,

@@ -23,7 +23,8 @@ impl<'b> Lines<'b> {
     }
 }
 
-/// This invocation's part in bringing rows of a matrix to shared memory: a fetch to registers, and later a store.
+/// This invocation's part in bringing rows of a matrix to shared memory: a fetch to registers, and
+/// later a store.
 pub struct Stage<'b> {
     b: &'b Builder,
     /// Where they go.
@@ -87,7 +88,8 @@ impl<'b> Stage<'b> {
         Stage { b, lines, aligned, length, loads }
     }
 
-    /// Fetches this invocation's part of the rows from `row0` on, which exists; zeros from row `end` on, where it is given.
+    /// Fetches this invocation's part of the rows from `row0` on, which exists; zeros from row
+    /// `end` on, where it is given.
     pub fn fetch(&self, plane: &Plane<'b>, row0: Value<'b>, end: Option<Value<'b>>) {
         let tile = plane.below(row0);
         let elements = tile.pointer().retyped(if self.aligned { DType::U32 } else { DType::U16 });

@@ -13,15 +13,17 @@ pub struct Tile {
     pub rows: u32,
     /// Columns of a step.
     pub columns: u32,
-    /// Matrices of the rows stay in registers; otherwise they stay in shared memory, and are loaded for every product.
+    /// Matrices of the rows stay in registers; otherwise they stay in shared memory, and are loaded
+    /// for every product.
     pub resident: bool,
-    /// Forward, sums are brought to a row's new maximum only when that has grown much: a branch, against many products.
+    /// Forward, sums are brought to a row's new maximum only when that has grown much: a branch,
+    /// against many products.
     pub lazy: bool,
 }
 
 impl Tile {
-    /// Reads `4x16x64`: subgroups, rows of each, columns; with `l` behind it, it is lazy, and with `s` behind that, rows stay
-    /// in shared memory.
+    /// Reads `4x16x64`: subgroups, rows of each, columns; with `l` behind it, it is lazy, and with
+    /// `s` behind that, rows stay in shared memory.
     pub fn parse(text: &str) -> Option<Tile> {
         let (text, resident) = text.strip_suffix('s').map_or((text, true), |text| (text, false));
         let (numbers, lazy) = text.strip_suffix('l').map_or((text, false), |text| (text, true));
@@ -45,8 +47,8 @@ impl std::fmt::Display for Tile {
     }
 }
 
-/// 16-byte units from one row of `length` elements to the next: one more than needed, so that neighbouring rows begin in
-/// different banks.
+/// 16-byte units from one row of `length` elements to the next: one more than needed, so that
+/// neighbouring rows begin in different banks.
 pub const fn pitch(length: u32) -> u32 {
     length / UNIT + 1
 }
@@ -116,8 +118,8 @@ pub fn turns(spec: &Spec) -> i64 {
     })
 }
 
-/// The tiles of a role, the best first, of heads whose inner products have at most so many elements. The order is an H100's
-/// (docs/notebook/2026-11.md).
+/// The tiles of a role, the best first, of heads whose inner products have at most so many
+/// elements. The order is an H100's (docs/notebook/2026-11.md).
 pub fn tiles(role: Role, longest: u32, causal: bool, small: bool) -> &'static [Tile] {
     const fn tile(subgroups: u32, rows: u32, columns: u32) -> Tile {
         Tile { subgroups, rows, columns, resident: true, lazy: false }
@@ -129,7 +131,8 @@ pub fn tiles(role: Role, longest: u32, causal: bool, small: bool) -> &'static [T
         &[tile(8, 16, 64), tile(4, 16, 64), tile(4, 16, 32), tile(2, 16, 16)],
         &[tile(4, 16, 32), tile(2, 16, 16), tile(1, 16, 16)],
     ];
-    // Half of the scores of a tile on the diagonal are for nothing: fewer rows have fewer of these tiles.
+    // Half of the scores of a tile on the diagonal are for nothing: fewer rows have fewer of these
+    // tiles.
     const CAUSAL: &[Tile] = &[tile(4, 16, 128), tile(4, 16, 32), tile(2, 16, 16)];
     const QUERY: [&[Tile]; 3] = [
         &[tile(8, 16, 32), tile(4, 16, 32), tile(2, 16, 16)],

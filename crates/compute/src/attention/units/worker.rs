@@ -126,8 +126,9 @@ impl<'b> Worker<'b> {
         column0 + self.lane[1] + self.column_offsets[i]
     }
 
-    /// The columns that some row sees, in runs of whole tiles, each with where it begins, where it ends at the latest, and what
-    /// of it is to be masked. There is no branch where nothing is: the scores would have to wait for it.
+    /// The columns that some row sees, in runs of whole tiles, each with where it begins, where it
+    /// ends at the latest, and what of it is to be masked. There is no branch where nothing is: the
+    /// scores would have to wait for it.
     pub fn visible(&self) -> Vec<(Value<'b>, Value<'b>, Mask)> {
         let Spec { causal, ragged, tile, role, parts, .. } = self.spec;
         let (rows, width) = (self.spec.rows(), tile.columns);
@@ -198,7 +199,8 @@ impl<'b> Worker<'b> {
         self.cells.iter().zip(patch).map(|(cell, &x)| f(x, numbers[cell[axis]])).collect()
     }
 
-    /// One number for each query of this invocation's cells; of a query that does not exist, that of the last.
+    /// One number for each query of this invocation's cells; of a query that does not exist, that
+    /// of the last.
     pub fn of_queries(&self, column0: Value<'b>, load: impl Fn(Value<'b>) -> Value<'b>) -> Vec<Value<'b>> {
         if self.spec.role.transposed() {
             let edge = |column: Value<'b>| if self.spec.ragged.columns { column.min(self.columns - 1) } else { column };
@@ -208,8 +210,8 @@ impl<'b> Worker<'b> {
         }
     }
 
-    /// Scores of inner products: times `scale`, in units of ln 2, and with the bias, unless the scale is
-    /// [deferred](Spec::deferred); -inf where the query does not see the key.
+    /// Scores of inner products: times `scale`, in units of ln 2, and with the bias, unless the
+    /// scale is [deferred](Spec::deferred); -inf where the query does not see the key.
     pub fn scores(
         &self,
         products: Patch<'b>,
@@ -253,7 +255,8 @@ impl<'b> Worker<'b> {
         self.cells.iter().zip(scores).map(mask).collect()
     }
 
-    /// The dropout's factor where a weight is kept, and 0 elsewhere: what the kernels without matrix units draw.
+    /// The dropout's factor where a weight is kept, and 0 elsewhere: what the kernels without
+    /// matrix units draw.
     pub fn kept(&self, column0: Value<'b>, head: Value<'b>, dropout: &DropoutParams<'b>) -> Patch<'b> {
         let DropoutParams { seed, offset, keep, boost } = *dropout;
         let transposed = self.spec.role.transposed();

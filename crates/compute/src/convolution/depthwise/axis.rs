@@ -30,8 +30,9 @@ pub enum Pass {
 
 /// What the steps from place to place and from tap to tap are in other coordinates.
 ///
-/// Backward, tap `t` of inner coordinate `x` belongs to outer coordinate `(x + padding - t * dilation) / stride`, where that divides. Which taps
-/// do depends on the phase, the remainder of `x + padding`: the places of one phase are those of a window without a stride.
+/// Backward, tap `t` of inner coordinate `x` belongs to outer coordinate
+/// `(x + padding - t * dilation) / stride`, where that divides. Which taps do depends on the phase,
+/// the remainder of `x + padding`: the places of one phase are those of a window without a stride.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Steps {
     /// Phases.
@@ -93,7 +94,8 @@ impl Axis {
             Pass::Data => {
                 let common = divisor(stride, dilation);
                 let apart = stride / common;
-                // The first tap's dilation is the phase's remainder: times the inverse, which is 0 where every tap is of the one phase.
+                // The first tap's dilation is the phase's remainder: times the inverse, which is 0
+                // where every tap is of the one phase.
                 let inverse = (0..apart).find(|x| x * (dilation / common) % apart == 1).unwrap_or(0);
                 let class = phase / common;
                 let first = class * inverse % apart;
@@ -150,7 +152,8 @@ const MOST_TAPS: u32 = 32;
 /// Places of a tile at most: each takes a register, or one a channel.
 pub const MOST_PLACES: u32 = 14;
 
-/// Places of a tile at most where it lies along the row, and neighbouring invocations are apart by a tile.
+/// Places of a tile at most where it lies along the row, and neighbouring invocations are apart by
+/// a tile.
 pub const MOST_PLACES_OF_ROW: u32 = 4;
 
 /// Instructions that a load takes, with its offset and its mask, where a product takes one.
@@ -172,8 +175,9 @@ impl Tile {
         Tile { along, places, taps, source: steps.source, source_of_tap: steps.source_of_tap }
     }
 
-    /// The tile of the least cost that leaves enough invocations to keep the adapter busy, with `others` beside each other and `size`
-    /// places along the dimension. Candidates are counts of places, 1 among them.
+    /// The tile of the least cost that leaves enough invocations to keep the adapter busy, with
+    /// `others` beside each other and `size` places along the dimension. Candidates are counts of
+    /// places, 1 among them.
     pub fn choose(
         limits: &Limits,
         tiles: impl Iterator<Item = Tile>,
@@ -190,14 +194,16 @@ impl Tile {
         (size + i64::from(self.places) - 1) / i64::from(self.places)
     }
 
-    /// Instructions that the tile takes for each tap of the other dimensions, roughly, beside those of `again` loads a place.
+    /// Instructions that the tile takes for each tap of the other dimensions, roughly, beside those
+    /// of `again` loads a place.
     pub fn cost(&self, again: i64) -> i64 {
         let places = i64::from(self.places);
         LOAD * (i64::from(self.distinct()) + again * places) + places * i64::from(self.taps)
     }
 
-    /// How many [`positions`](Self::positions) there are. A place and a tap see what the place `apart` further on sees with another tap, where
-    /// the tile has both: what sees one position is a chain of such pairs.
+    /// How many [`positions`](Self::positions) there are. A place and a tap see what the place
+    /// `apart` further on sees with another tap, where the tile has both: what sees one position is
+    /// a chain of such pairs.
     fn distinct(&self) -> u32 {
         let common = divisor(self.source.unsigned_abs(), self.source_of_tap.unsigned_abs());
         let apart = [self.source_of_tap, self.source].map(|step| step.unsigned_abs() / common);
@@ -220,15 +226,16 @@ impl Tile {
     }
 }
 
-/// A coordinate (i32) inside a dimension of `size` elements that lie `stride` apart: the offset, of the nearest element where it is outside, and
-/// whether it is inside.
+/// A coordinate (i32) inside a dimension of `size` elements that lie `stride` apart: the offset, of
+/// the nearest element where it is outside, and whether it is inside.
 pub fn inside<'b>(coordinate: Value<'b>, size: Value<'b>, stride: Value<'b>) -> (Value<'b>, Value<'b>) {
     let unsigned = ScalarType::U32;
     let nearest = coordinate.max(0).min(size - 1);
     (nearest * stride, coordinate.bitcast(unsigned).lt(size.bitcast(unsigned)))
 }
 
-/// Elements from one coordinate of each dimension to the next, in units of the fastest, and those of an image.
+/// Elements from one coordinate of each dimension to the next, in units of the fastest, and those
+/// of an image.
 pub fn strides<'b>(size: &[Value<'b>], fastest: Value<'b>) -> (Vec<Value<'b>>, Value<'b>) {
     let mut all = vec![fastest; size.len()];
     let mut step = fastest;
@@ -251,7 +258,8 @@ pub fn axes(g: &Geometry) -> Axes {
         .collect()
 }
 
-/// The window as kernels are named by it: `7x7`, `3x3/2`, `5x5:2` with strides and dilations other than 1.
+/// The window as kernels are named by it: `7x7`, `3x3/2`, `5x5:2` with strides and dilations other
+/// than 1.
 pub fn shape(axes: &Axes) -> String {
     let listed = |sign: &str, number: fn(&Axis) -> u32| {
         let numbers: Vec<String> = axes.iter().map(|axis| number(axis).to_string()).collect();

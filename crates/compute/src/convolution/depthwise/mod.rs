@@ -1,12 +1,15 @@
 //! Convolutions in which every channel is a group of its own, with one filter (depthwise).
 //!
-//! As a product such a convolution has one row, and reads every element as often as the window has taps. Here an invocation
-//! holds several [neighbouring places](axis::Tile) instead, so that what it loads serves several of its sums. [`window`] is the
-//! convolution and its gradient of the input, which gathers; [`weight`] the gradient of the weight.
+//! As a product such a convolution has one row, and reads every element as often as the window has
+//! taps. Here an invocation holds several [neighbouring places](axis::Tile) instead, so that what
+//! it loads serves several of its sums. [`window`] is the convolution and its gradient of the
+//! input, which gathers; [`weight`] the gradient of the weight.
 //!
-//! Nothing is staged in shared memory. Neighbours along a row (or channels, where these are the fastest in memory) belong to neighbouring
-//! invocations, so that loads are contiguous, and an invocation's places lie below one another: of a window of 7 x 7 and 14 places an
-//! element is loaded 7 x 20 / 14 = 10 times, each time by invocations that are near in time and place, so from the first cache.
+//! Nothing is staged in shared memory. Neighbours along a row (or channels, where these are the
+//! fastest in memory) belong to neighbouring invocations, so that loads are contiguous, and an
+//! invocation's places lie below one another: of a window of 7 x 7 and 14 places an element is
+//! loaded 7 x 20 / 14 = 10 times, each time by invocations that are near in time and place, so from
+//! the first cache.
 
 pub mod axis;
 pub mod weight;
@@ -26,12 +29,14 @@ use crate::view::View;
 use crate::view::layout::SHORT;
 use dml_kernel::dense::MAX_GROUPS;
 
-/// Whether the convolution between these tensors, dense and of one memory order, is done here. Very large ones are products.
+/// Whether the convolution between these tensors, dense and of one memory order, is done here. Very
+/// large ones are products.
 pub fn applies(cx: &Context, g: &Geometry, inner: &View, outer: &View) -> bool {
     let (channels, rank) = (g.groups, g.kernel.len());
     let taps = g.kernel.iter().product::<i64>();
     let numbers = g.kernel.iter().chain(&g.dilation).chain(&g.padding);
-    // Offsets in an image have 32 bits, and so has the number of an invocation: of places backward, with those of every phase.
+    // Offsets in an image have 32 bits, and so has the number of an invocation: of places backward,
+    // with those of every phase.
     let reach = |t: &View| t.numel() / t.sizes[0].max(1);
     let places = |spatial: &[i64]| {
         let each = spatial.iter().zip(&g.stride).map(|(n, stride)| n + 2 * stride);

@@ -1,8 +1,10 @@
 //! The gradient of the weight: for every channel and tap a sum over images and places.
 //!
-//! A workgroup has some channels, some of the filter's lines along the tile's dimension, and a slice of the places. An invocation
-//! has one line, of one channel or of a few neighbours in memory, and holds the sums of its taps; those that share a line are added as a tree. Slices leave a sum each, which a
-//! reduction adds. An invocation adds the sums of tiles, and not many, so that errors grow like those of pairwise summation.
+//! A workgroup has some channels, some of the filter's lines along the tile's dimension, and a
+//! slice of the places. An invocation has one line, of one channel or of a few neighbours in
+//! memory, and holds the sums of its taps; those that share a line are added as a tree. Slices
+//! leave a sum each, which a reduction adds. An invocation adds the sums of tiles, and not many, so
+//! that errors grow like those of pairwise summation.
 
 use crate::context::Context;
 use crate::convolution::depthwise::axis::{
@@ -88,7 +90,8 @@ pub fn backward_weight(cx: &Context, g: &Geometry, inner: &View, outer: &View, o
     let channels_of = Channels { last, width, wide_loads };
     let spec = Spec { dtype: inner.dtype, sums: out.dtype, axes, tile, channels: channels_of, ragged, groups, lanes };
     let blocks = [(chunks as u32).div_ceil(neighbours), lines.div_ceil(groups)];
-    // Enough workgroups to keep the adapter busy, of invocations that have at least two turns, and short sums.
+    // Enough workgroups to keep the adapter busy, of invocations that have at least two turns, and
+    // short sums.
     let wide = |n: u32| i64::from(n);
     let turn = wide(lanes[0]);
     let needed = ceil(total, turn * TURNS);
@@ -301,8 +304,8 @@ impl KernelSpec for Spec {
 }
 
 impl Spec {
-    /// What a line's taps see from the first tap of all: along the tile (i32), in the other dimensions (i32), and the offset of its first
-    /// tap in the filter (u32).
+    /// What a line's taps see from the first tap of all: along the tile (i32), in the other
+    /// dimensions (i32), and the offset of its first tap in the filter (u32).
     fn taps<'b>(&self, b: &'b Builder, line: Value<'b>) -> (Value<'b>, Vec<Value<'b>>, Value<'b>) {
         let (mut rest, mut tap) = (line, b.u32(0));
         let strides = tap_strides(&self.axes);

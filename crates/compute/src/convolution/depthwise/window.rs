@@ -1,4 +1,5 @@
-//! The convolution of every channel by its own filter, and the gradient of its input: sums over the taps of a window.
+//! The convolution of every channel by its own filter, and the gradient of its input: sums over the
+//! taps of a window.
 
 use crate::context::Context;
 use crate::convolution::depthwise::axis::{MOST_PLACES, MOST_PLACES_OF_ROW, Pass, Tile, axes};

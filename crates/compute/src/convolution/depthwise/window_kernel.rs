@@ -1,6 +1,8 @@
-//! The kernel of sums over the taps of a window: an invocation has neighbouring places of one channel, or of a few neighbouring ones.
+//! The kernel of sums over the taps of a window: an invocation has neighbouring places of one
+//! channel, or of a few neighbouring ones.
 //!
-//! What is outside of the source is loaded from the nearest element and replaced by 0, so that invocations at borders do what the others do.
+//! What is outside of the source is loaded from the nearest element and replaced by 0, so that
+//! invocations at borders do what the others do.
 
 use crate::convolution::depthwise::axis::{Axes, Line, Pass, Tile, inside, shape, strides, tap_strides};
 use crate::matmul::divisor::{Divisor, DivisorParams};
@@ -28,7 +30,8 @@ pub struct Spec {
     pub axes: Axes,
     /// Places of an invocation.
     pub tile: Tile,
-    /// Neighbouring channels of an invocation, where channels are the fastest in memory: of the weight as well, then.
+    /// Neighbouring channels of an invocation, where channels are the fastest in memory: of the
+    /// weight as well, then.
     pub channels: Option<u32>,
     /// Whether one is added.
     pub bias: bool,
@@ -95,7 +98,8 @@ struct Worker<'b, 's> {
     result_strides: Vec<Value<'b>>,
 }
 
-/// An offset in the source, whether it is inside (all are, if none), and the offset of the tap in the filter.
+/// An offset in the source, whether it is inside (all are, if none), and the offset of the tap in
+/// the filter.
 #[derive(Copy, Clone)]
 struct Seen<'b> {
     offset: Value<'b>,

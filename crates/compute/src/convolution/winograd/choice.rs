@@ -23,7 +23,8 @@ pub enum Pass {
     Weight,
 }
 
-/// Bytes of all transformed numbers at most; where it takes more, images go one part after the other.
+/// Bytes of all transformed numbers at most; where it takes more, images go one part after the
+/// other.
 const WORKSPACE: i64 = 256 << 20;
 
 /// Multiplications from which it may be faster: below, launches take longer than the products.
@@ -45,8 +46,8 @@ struct Question {
     outer: [i64; 2],
 }
 
-/// Whether a pass of a convolution of this dtype goes through the transforms. It depends on the adapter
-/// and the sizes alone.
+/// Whether a pass of a convolution of this dtype goes through the transforms. It depends on the
+/// adapter and the sizes alone.
 pub fn applies(cx: &Context, g: &Geometry, dtype: DType, pass: Pass) -> bool {
     let all = |values: &[i64], x: i64| values.iter().all(|&n| n == x);
     let window = all(&g.kernel, TAPS as i64) && all(&g.stride, 1) && all(&g.dilation, 1);
@@ -70,8 +71,9 @@ pub fn applies(cx: &Context, g: &Geometry, dtype: DType, pass: Pass) -> bool {
         }
 }
 
-/// How many images are transformed at a time, of `batch`, if those of one take so many bytes, and there are `fixed` bytes beside them: as many as the
-/// workspace holds, in parts of one size. `None` if it does not hold one.
+/// How many images are transformed at a time, of `batch`, if those of one take so many bytes, and
+/// there are `fixed` bytes beside them: as many as the workspace holds, in parts of one size.
+/// `None` if it does not hold one.
 pub fn images_at_once(batch: i64, bytes: i64, fixed: i64) -> Option<i64> {
     let most = (WORKSPACE - fixed) / bytes.max(1);
     (most > 0).then(|| ceil(batch, ceil(batch, most)))
@@ -97,7 +99,8 @@ fn is_faster(question: Question) -> bool {
         match place.get() {
             Some((asked, faster)) if asked == question => faster,
             _ => {
-                // Without a margin: the estimate does not know what windows cost a direct product, a third of its speed.
+                // Without a margin: the estimate does not know what windows cost a direct product,
+                // a third of its speed.
                 let faster = question.is_possible() && question.transformed() < question.direct();
                 place.set(Some((question, faster)));
                 faster
@@ -171,7 +174,8 @@ impl Question {
         let products = products.max(limits.passes(0, numbers));
         let pixels = c * inner[0] * inner[1] + k * outer[0] * outer[1];
         let read_or_written = (4 * batch * pixels) as f64 / parts as f64;
-        // Of the first part also what clears the words, and the direct product that finds nothing to do.
+        // Of the first part also what clears the words, and the direct product that finds nothing
+        // to do.
         limits.passes(2, 0.0) + parts as f64 * (products + limits.passes(2, numbers + read_or_written))
     }
 }

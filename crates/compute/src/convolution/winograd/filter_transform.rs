@@ -36,12 +36,14 @@ parameters! {
     }
 }
 
-/// Invocations of a workgroup along channels that are read, and along those that are written; and how many of each are neighbours.
+/// Invocations of a workgroup along channels that are read, and along those that are written; and
+/// how many of each are neighbours.
 const GROUP: [u32; 2] = [8, 32];
 
 const NEAR: [u32; 2] = [4, 8];
 
-/// Enqueues the transform of `weight` into `out`; `axes`: the weight's dimensions of the channels that are read and written.
+/// Enqueues the transform of `weight` into `out`; `axes`: the weight's dimensions of the channels
+/// that are read and written.
 pub fn run(cx: &Context, weight: &View, axes: [usize; 2], out: &View, found: AddressRange) -> Result<()> {
     let spec = Spec { turned: axes == [0, 1] };
     let channels = axes.map(|d| weight.sizes[d] as u32);
@@ -61,7 +63,8 @@ impl KernelSpec for Spec {
 
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
         let Parameters { out, weight, found, channels: [read, written], steps, tap } = p;
-        // Few neighbours along both: stores are whole sectors of memory, and so are loads, whichever channels are near each other.
+        // Few neighbours along both: stores are whole sectors of memory, and so are loads,
+        // whichever channels are near each other.
         let bits = |shift: u32, count: u32| (b.local_id(0) >> shift) & (count - 1);
         let shifts = [NEAR[1].ilog2(), (NEAR[0] * NEAR[1]).ilog2(), (NEAR[0] * GROUP[1]).ilog2()];
         let from = b.group_id(1) * GROUP[0] + bits(shifts[0], NEAR[0]) + bits(shifts[2], GROUP[0] / NEAR[0]) * NEAR[0];

@@ -1,13 +1,18 @@
-//! Convolutions of windows of 3 x 3 pixels by Winograd's algorithm: 16 multiplications instead of 36 for every 2 x 2 results (Winograd, "Arithmetic
-//! complexity of computations", 1980; Lavin and Gray, "Fast algorithms for convolutional neural networks", CVPR 2016).
+//! Convolutions of windows of 3 x 3 pixels by Winograd's algorithm: 16 multiplications instead of
+//! 36 for every 2 x 2 results (Winograd, "Arithmetic complexity of computations", 1980; Lavin and
+//! Gray, "Fast algorithms for convolutional neural networks", CVPR 2016).
 //!
-//! Tiles of 4 x 4 pixels and windows are [transformed](transforms) each by itself, so that for every one of 16 points the sum over channels is a
-//! product of matrices; the 16 are one batch. Another transform makes results of them. Written F(2x2, 3x3); the gradient of the
-//! weight is F(3x3, 2x2), whose products add up over the tiles of all images, and the gradient of the input is a convolution by the window turned.
+//! Tiles of 4 x 4 pixels and windows are [transformed](transforms) each by itself, so that for
+//! every one of 16 points the sum over channels is a product of matrices; the 16 are one batch.
+//! Another transform makes results of them. Written F(2x2, 3x3); the gradient of the weight is
+//! F(3x3, 2x2), whose products add up over the tiles of all images, and the gradient of the input
+//! is a convolution by the window turned.
 //!
-//! It is float32 without further roundings than additions have, its errors are in `docs/reference/numerics.md`. Larger tiles would multiply less, F(4x4, 3x3) a
-//! quarter, but lose digits. Transforms move four times as many numbers as the images have, hence [`choice`]; and [`range`] says for which
-//! numbers the direct product is computed after all, which only the device knows.
+//! It is float32 without further roundings than additions have, its errors are in
+//! `docs/reference/numerics.md`. Larger tiles would multiply less, F(4x4, 3x3) a quarter, but lose
+//! digits. Transforms move four times as many numbers as the images have, hence [`choice`]; and
+//! [`range`] says for which numbers the direct product is computed after all, which only the device
+//! knows.
 
 pub mod choice;
 pub mod filter_transform;

@@ -1,4 +1,5 @@
-//! The transform of products into results: four by four numbers become two by two results, to which the bias is added.
+//! The transform of products into results: four by four numbers become two by two results, to which
+//! the bias is added.
 
 use crate::context::Context;
 use crate::convolution::winograd::tiles::{Grid, Tiles};

@@ -1,4 +1,5 @@
-//! The transform of images' tiles: of four by four pixels that the windows of two by two results see, or of the gradient of two by two results.
+//! The transform of images' tiles: of four by four pixels that the windows of two by two results
+//! see, or of the gradient of two by two results.
 
 use crate::context::Context;
 use crate::convolution::winograd::range;
@@ -46,7 +47,8 @@ parameters! {
     }
 }
 
-/// Enqueues the transform of `tiles` into `out`, whose pixels begin at `offset` from the results. What is outside of the images is 0.
+/// Enqueues the transform of `tiles` into `out`, whose pixels begin at `offset` from the results.
+/// What is outside of the images is 0.
 pub fn run(cx: &Context, tiles: &Tiles, offset: Option<[i32; 2]>, out: &View, found: AddressRange) -> Result<()> {
     let side = if offset.is_some() { Side::Input } else { Side::Gradient };
     let spec = Spec { side, last: tiles.last() };

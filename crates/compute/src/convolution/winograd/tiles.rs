@@ -1,8 +1,9 @@
 //! The tiles of images as kernels see them: an invocation has one tile of one channel.
 //!
-//! Tiles of two by two places cover the result's side, in all images; the transformed numbers of one point of the tile are a matrix
-//! of channels and tiles, whose order is that of the images: `[channel, tile]`, or `[tile, channel]` where channels are the fastest in
-//! memory. So neighbouring invocations are neighbours in the matrix, and near each other in the image.
+//! Tiles of two by two places cover the result's side, in all images; the transformed numbers of
+//! one point of the tile are a matrix of channels and tiles, whose order is that of the images:
+//! `[channel, tile]`, or `[tile, channel]` where channels are the fastest in memory. So
+//! neighbouring invocations are neighbours in the matrix, and near each other in the image.
 
 use crate::convolution::order::is_last;
 use crate::convolution::winograd::transforms::RESULTS;
@@ -66,7 +67,8 @@ impl<'t> Tiles<'t> {
         if self.last() { [1, self.channels()] } else { [self.padded(), 1] }
     }
 
-    /// The matrices in `memory` as an operand of a product whose outer index is the channel, or the tile.
+    /// The matrices in `memory` as an operand of a product whose outer index is the channel, or the
+    /// tile.
     pub fn operand(&self, memory: &View, outer: Outer) -> Source {
         let ([channel, tile], [channels, tiles]) = (self.strides(), [self.channels(), self.padded()]);
         let (size, stride) = match outer {
@@ -96,7 +98,8 @@ pub fn padded(tiles: i64) -> i64 {
     (tiles as u64).next_multiple_of(WIDE.into()) as i64
 }
 
-/// [`Tiles`] as a kernel's parameter; whether channels are the fastest is its type. Addresses are parameters of their own.
+/// [`Tiles`] as a kernel's parameter; whether channels are the fastest is its type. Addresses are
+/// parameters of their own.
 pub struct Grid;
 
 /// [`Tiles`] in a kernel.
@@ -195,8 +198,9 @@ impl<'b> Site<'b> {
         memory.offset(self.start)
     }
 
-    /// Offset from the plane's beginning of the `i`th coordinate along dimension `d`, which begins at `offset` (i32) from the tile's first result; and
-    /// whether it is inside. What is not has the offset 0.
+    /// Offset from the plane's beginning of the `i`th coordinate along dimension `d`, which begins
+    /// at `offset` (i32) from the tile's first result; and whether it is inside. What is not has
+    /// the offset 0.
     pub fn along(&self, d: usize, i: usize, offset: Option<Value<'b>>) -> (Value<'b>, Value<'b>) {
         let mut at = self.first[d] + i as i32;
         if let Some(offset) = offset {

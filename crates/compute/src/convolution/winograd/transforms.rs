@@ -1,9 +1,12 @@
-//! Winograd's transforms of one dimension, and of two as one after the other: of a window of three places at the points 0, 1, -1 and infinity
-//! (Lavin and Gray, "Fast algorithms for convolutional neural networks", CVPR 2016).
+//! Winograd's transforms of one dimension, and of two as one after the other: of a window of three
+//! places at the points 0, 1, -1 and infinity (Lavin and Gray, "Fast algorithms for convolutional
+//! neural networks", CVPR 2016).
 //!
-//! Two results of a window of three need four multiplications, `output(filter(g) * input(d))` with `*` element by element, instead of six. As
-//! a form in all three it is `sum (gradient(y) * filter(g) * input(d))`, so that the same multiplications also give the three sums
-//! of the gradient of the window: `filter_gradient(gradient(y) * input(d))`. Each function is the transpose of another: `gradient` of `output`, `filter_gradient` of `filter`.
+//! Two results of a window of three need four multiplications, `output(filter(g) * input(d))` with
+//! `*` element by element, instead of six. As a form in all three it is
+//! `sum (gradient(y) * filter(g) * input(d))`, so that the same multiplications also give the three
+//! sums of the gradient of the window: `filter_gradient(gradient(y) * input(d))`. Each function is
+//! the transpose of another: `gradient` of `output`, `filter_gradient` of `filter`.
 
 use std::array::from_fn;
 use std::ops::{Add, Mul, Neg, Sub};

@@ -1,4 +1,5 @@
-//! The transform of products into the gradient of a weight: four by four numbers become three by three.
+//! The transform of products into the gradient of a weight: four by four numbers become three by
+//! three.
 
 use crate::context::Context;
 use crate::convolution::winograd::transforms::{POINTS, TAPS, both, filter_gradient};

@@ -122,7 +122,8 @@ impl<'b> GeometryParams<'b> {
         self.result[0].cast(index) * self.result[1].cast(index)
     }
 
-    /// Where the columns, `[channels * taps, images, positions]`, have what a tap of a channel reads for a position.
+    /// Where the columns, `[channels * taps, images, positions]`, have what a tap of a channel
+    /// reads for a position.
     pub fn column(&self, channel: Value<'b>, tap: Value<'b>, image: Value<'b>, position: Value<'b>) -> Value<'b> {
         let index = channel.scalar();
         let row = channel * self.taps(index) + tap;
@@ -185,7 +186,8 @@ impl<'b> Location<'b> {
     }
 }
 
-/// The four pixels of a plane that begins at `plane` (of the index type), row by row; 0 for what is outside.
+/// The four pixels of a plane that begins at `plane` (of the index type), row by row; 0 for what is
+/// outside.
 pub fn corners<'b>(
     input: Pointer<'b>,
     plane: Value<'b>,

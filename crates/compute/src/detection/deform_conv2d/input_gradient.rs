@@ -1,7 +1,7 @@
 //! The gradient of the images.
 //!
-//! Every point lists the pixels that it reads and their weights, the list is sorted by pixel, and each element sums over
-//! its part of the list: no float atomics, the same order each time.
+//! Every point lists the pixels that it reads and their weights, the list is sorted by pixel, and
+//! each element sums over its part of the list: no float atomics, the same order each time.
 
 use crate::context::Context;
 use crate::detection::deform_conv2d::geometry::{Geometry, GeometryNumbers};
@@ -95,7 +95,8 @@ parameters! {
     }
 }
 
-/// Lists what every point reads: for each of the four pixels in turn, the pixel of each point, and the weight.
+/// Lists what every point reads: for each of the four pixels in turn, the pixel of each point, and
+/// the weight.
 impl KernelSpec for ReadsSpec {
     fn name(&self) -> &'static str {
         "deform_reads"

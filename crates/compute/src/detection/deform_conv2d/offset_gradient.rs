@@ -1,4 +1,5 @@
-//! The gradients of the offsets and the mask: one invocation a point sums over the channels of its group.
+//! The gradients of the offsets and the mask: one invocation a point sums over the channels of its
+//! group.
 
 use crate::context::Context;
 use crate::detection::deform_conv2d::geometry::{Geometry, GeometryNumbers, corners, interpolate};

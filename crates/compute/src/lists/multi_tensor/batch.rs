@@ -49,7 +49,8 @@ fn one_by_one() -> bool {
     FOREACH_SINGLE.get().is_some()
 }
 
-/// What goes in one launch each, and the rows that go one after the other: strided ones, or all where the order matters.
+/// What goes in one launch each, and the rows that go one after the other: strided ones, or all
+/// where the order matters.
 pub fn split<'r, 't>(rows: &'r [Row<'t>], shared: &[Input]) -> (Batches, SmallVec<[&'r Row<'t>; 8]>) {
     let full = || rows.iter().filter(|row| row.outs[0].numel() > 0);
     let mut batches = Batches::new();
@@ -116,7 +117,8 @@ impl Batch {
         self.signature.words()
     }
 
-    /// Launches a kernel: `run` gets its [`ListTable`](crate::primitives::list_table::ListTable) and the workgroups, as often as it takes.
+    /// Launches a kernel: `run` gets its [`ListTable`](crate::primitives::list_table::ListTable)
+    /// and the workgroups, as often as it takes.
     pub fn launch(mut self, mut run: impl FnMut(Listed, [u32; 3]) -> Result<()>) -> Result<()> {
         let (rows, words) = (self.rows(), self.words() as usize);
         let mut launch = |entries: &[u64], reads: &[AddressRange], writes: &[AddressRange]| {
@@ -143,7 +145,8 @@ impl Batch {
     }
 }
 
-/// Adds a row to the batch of its signature. False if it fits in none: a tensor is neither dense like the result nor one element.
+/// Adds a row to the batch of its signature. False if it fits in none: a tensor is neither dense
+/// like the result nor one element.
 fn add(batches: &mut Batches, row: &Row, expected: usize, shared: &[Input]) -> bool {
     let out = row.outs[0];
     let contiguous = out.is_contiguous();

@@ -1,8 +1,9 @@
-//! Operators on lists of tensors in one launch: each workgroup finds its tensor, and its part of it, in a table
-//! (what CUDA's libraries call multi-tensor apply).
+//! Operators on lists of tensors in one launch: each workgroup finds its tensor, and its part of
+//! it, in a table (what CUDA's libraries call multi-tensor apply).
 //!
-//! The element's computation is that of the pointwise operator, so the bits are the same. What does not fit, such as strided
-//! tensors, and lists whose tensors overlap each other, where order matters, goes one tensor after the other.
+//! The element's computation is that of the pointwise operator, so the bits are the same. What does
+//! not fit, such as strided tensors, and lists whose tensors overlap each other, where order
+//! matters, goes one tensor after the other.
 
 pub mod batch;
 pub mod pointwise;

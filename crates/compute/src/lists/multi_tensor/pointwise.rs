@@ -103,7 +103,8 @@ impl Parameter for Shared {
     }
 }
 
-/// The number whose bits a word holds, as [`crate::primitives::kernel::number_word`] put them there.
+/// The number whose bits a word holds, as [`crate::primitives::kernel::number_word`] put them
+/// there.
 fn number(word: Value<'_>, scalar: ScalarType) -> Value<'_> {
     match scalar {
         ScalarType::Bool => word.cast(ScalarType::U32).cast(ScalarType::Bool),

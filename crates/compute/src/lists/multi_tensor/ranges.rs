@@ -2,8 +2,8 @@
 
 use dml_engine::AddressRange;
 
-/// Whether a range that is written overlaps another one, read or written: then the tensors must be worked on in order.
-/// Sorts both. An empty range at 0 overlaps nothing.
+/// Whether a range that is written overlaps another one, read or written: then the tensors must be
+/// worked on in order. Sorts both. An empty range at 0 overlaps nothing.
 pub fn conflict(reads: &mut [AddressRange], writes: &mut [AddressRange]) -> bool {
     sort(reads);
     sort(writes);

@@ -18,7 +18,8 @@ pub enum Kind {
     SharedNumber,
 }
 
-/// What the rows of one launch have in common: everything that changes the kernel's code beside the body.
+/// What the rows of one launch have in common: everything that changes the kernel's code beside the
+/// body.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Signature {
     /// The dtypes of the results.
@@ -42,7 +43,8 @@ impl Signature {
         self.inputs.iter().copied().filter(|kind| matches!(kind, Kind::SharedTensor(_) | Kind::SharedNumber))
     }
 
-    /// Whether its kernel can take a row of single elements of this signature: neither broadcasting nor alignment matters there.
+    /// Whether its kernel can take a row of single elements of this signature: neither broadcasting
+    /// nor alignment matters there.
     pub fn takes_one(&self, row: &Signature) -> bool {
         let alike = |a: Kind, b: Kind| match (a, b) {
             (Kind::Dense(a) | Kind::One(a), Kind::Dense(b) | Kind::One(b)) => a == b,

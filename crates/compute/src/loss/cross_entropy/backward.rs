@@ -9,7 +9,8 @@ use dml_engine::interface::I64;
 use dml_engine::parameters;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value, math};
 
-/// How many neighbours are moved in one access where rows begin anywhere, 0 where they are moved as they are dealt.
+/// How many neighbours are moved in one access where rows begin anywhere, 0 where they are moved as
+/// they are dealt.
 pub fn unaligned(rows: &Dealt, inner: i64, dtype: DType, accessed: &[u64]) -> u32 {
     let all = 16 / dtype.bytes() as u32;
     let aligned = accessed.iter().all(|address| address.is_multiple_of(16));
@@ -104,7 +105,8 @@ impl KernelSpec for BackwardSpec {
     }
 }
 
-/// Goes through a row in chunks as they lie in memory. Its first and last chunk may belong to other rows too, and go element by element.
+/// Goes through a row in chunks as they lie in memory. Its first and last chunk may belong to other
+/// rows too, and go element by element.
 fn in_chunks<'b>(
     b: &'b Builder,
     row: &Share<'b>,

@@ -41,7 +41,8 @@ impl KernelSpec for ForwardSpec {
         let ForwardParameters { losses, statistics, input, target, weight, fault, ignore, smoothing, extent } = p;
         let scalar = self.of.computed().compute();
         let row = Share::dealt(b, &self.of.rows, extent, self.of.input, 1);
-        // The logit of the target is asked for before the rest, so that nobody waits for it afterwards.
+        // The logit of the target is asked for before the rest, so that nobody waits for it
+        // afterwards.
         let class = target.load(row.place.row).cast(ScalarType::I64);
         let classes = extent.n.cast(ScalarType::I64);
         let exists = class.ge(0) & class.lt(classes);

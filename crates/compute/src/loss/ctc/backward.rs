@@ -1,4 +1,5 @@
-//! The gradient of the CTC loss by log-probabilities that came out of log_softmax (it is that of log_softmax's input).
+//! The gradient of the CTC loss by log-probabilities that came out of log_softmax (it is that of
+//! log_softmax's input).
 
 use crate::loss::ctc::problem::{SizesOf, Spec};
 use crate::loss::ctc::states::{Scope, log_sum};
@@ -8,7 +9,8 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, math};
 
-/// The gradient of labels that no state has, of frames beyond an example's, and of examples that cannot be spelled.
+/// The gradient of labels that no state has, of frames beyond an example's, and of examples that
+/// cannot be spelled.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RestSpec(pub Spec);
 
@@ -50,8 +52,8 @@ impl KernelSpec for RestSpec {
     }
 }
 
-/// For each label of an example: the place of the next equal one (or the number of labels), and -1 minus it where an
-/// earlier one is equal.
+/// For each label of an example: the place of the next equal one (or the number of labels), and -1
+/// minus it where an earlier one is equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LinksSpec(pub Spec);
 
@@ -102,7 +104,8 @@ impl KernelSpec for LinksSpec {
     }
 }
 
-/// The gradient of the labels that states have: of every label by the invocation of its first place, and of blank.
+/// The gradient of the labels that states have: of every label by the invocation of its first
+/// place, and of blank.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LabelsSpec(pub Spec);
 

@@ -1,5 +1,6 @@
-//! The log-probabilities of all ways to each state at each frame. A workgroup has one example and keeps the last frame's states
-//! in workgroup memory; where they do not fit, every frame is a launch of its own.
+//! The log-probabilities of all ways to each state at each frame. A workgroup has one example and
+//! keeps the last frame's states in workgroup memory; where they do not fit, every frame is a
+//! launch of its own.
 
 use crate::context::Context;
 use crate::error::Result;

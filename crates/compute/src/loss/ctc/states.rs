@@ -30,7 +30,8 @@ impl<'b> Scope<'b> {
         Example { number, frames: row(0), labels: row(1), start: row(2) }
     }
 
-    /// The label of an odd state, and blank of an even one; blank too for a label that does not exist.
+    /// The label of an odd state, and blank of an even one; blank too for a label that does not
+    /// exist.
     pub fn label(&self, e: &Example<'b>, state: Value<'b>) -> Value<'b> {
         let label = self.b.var(self.sizes.blank);
         self.b.if_((state & 1).eq(1), || {

@@ -1,4 +1,5 @@
-//! The loss of one class an example: how far the scores of the other classes come within a margin of its own.
+//! The loss of one class an example: how far the scores of the other classes come within a margin
+//! of its own.
 
 use crate::dtype::accumulator;
 use crate::fault::{Fault, Reporter};
@@ -30,8 +31,8 @@ impl Spec {
     }
 }
 
-/// The target's class of a row, its score and its weight. A class that does not exist is reported; its row counts
-/// nothing.
+/// The target's class of a row, its score and its weight. A class that does not exist is reported;
+/// its row counts nothing.
 struct Target<'b> {
     class: Value<'b>,
     exists: Value<'b>,

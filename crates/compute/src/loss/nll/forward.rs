@@ -27,8 +27,8 @@ struct Terms<'b> {
 }
 
 impl<'b> Terms<'b> {
-    /// Loss and weight of the target `t` at position `at`, zeros where it is ignored. A class that does not exist is
-    /// reported.
+    /// Loss and weight of the target `t` at position `at`, zeros where it is ignored. A class that
+    /// does not exist is reported.
     fn term(&self, t: Value<'b>, at: Value<'b>) -> [Value<'b>; 2] {
         let t = t.cast(ScalarType::I64);
         let counts = t.ne(self.ignore);

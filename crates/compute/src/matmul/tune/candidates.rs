@@ -17,8 +17,8 @@ const MOST: usize = 4;
 /// Ways that are estimated to take so many times as long as the best are not tried.
 const NEAR: f64 = 1.5;
 
-/// The ways to try, the chosen one first: those that are estimated to take nearly as little time and give the same bits; with
-/// [`Autotune::All`] others too.
+/// The ways to try, the chosen one first: those that are estimated to take nearly as little time
+/// and give the same bits; with [`Autotune::All`] others too.
 pub fn candidates(question: &Question, chosen: Way, mode: Autotune) -> Ways {
     let Question { limits, units, form, size, bytes, long_steps, b_along_k, by_rows: _, rounding } = *question;
     let k = size[3];

@@ -1,10 +1,12 @@
-//! Refines the choice for products that come again and again: the ways that the estimate rates near its own are timed on the
-//! program's own launches, and the fastest is used from then on and noted on disk.
+//! Refines the choice for products that come again and again: the ways that the estimate rates near
+//! its own are timed on the program's own launches, and the fastest is used from then on and noted
+//! on disk.
 //!
-//! Nothing runs that the program did not ask for. [`mod@candidates`] says what is tried: ways of the same bits, unless
-//! `TORCH_DML_AUTOTUNE=all` allows others. [`trials`] decides, and keeps the time that slower ways cost within bounds. Here is
-//! what has to do with the device: kernels are compiled before their first run, and times are read when they are there, so nobody
-//! waits. While a graph is captured, and under `torch.use_deterministic_algorithms`, nothing is timed.
+//! Nothing runs that the program did not ask for. [`mod@candidates`] says what is tried: ways of
+//! the same bits, unless `TORCH_DML_AUTOTUNE=all` allows others. [`trials`] decides, and keeps the
+//! time that slower ways cost within bounds. Here is what has to do with the device: kernels are
+//! compiled before their first run, and times are read when they are there, so nobody waits. While
+//! a graph is captured, and under `torch.use_deterministic_algorithms`, nothing is timed.
 
 pub mod candidates;
 pub mod trials;
@@ -94,14 +96,16 @@ fn elapsed() -> f64 {
 
 /// Which ways may be tried on the call's device, if any.
 fn mode(cx: &Context) -> Option<Autotune> {
-    // Unless asked for: no GPU's figures say yet that it gains, and the times of a software adapter mean nothing.
+    // Unless asked for: no GPU's figures say yet that it gains, and the times of a software adapter
+    // mean nothing.
     let mode = AUTOTUNE.get().filter(|&mode| mode != Autotune::Off)?;
     let has_clock = cx.device.info().capabilities.timestamp_period_ns > 0.0;
     (has_clock && !cx.environment.deterministic()).then_some(mode)
 }
 
 impl Problem {
-    /// Enqueues it in the way that was chosen for it, or in one that is known, or about to be, for its speed.
+    /// Enqueues it in the way that was chosen for it, or in one that is known, or about to be, for
+    /// its speed.
     pub fn run_tuned(&self, cx: &Context, question: Question, chosen: Way) -> Result<()> {
         let Some(mode) = mode(cx).filter(|_| !cx.infers()) else { return self.run_in(cx, chosen) };
         let key = Key { device: cx.device.index(), question, operands: [self.a.access, self.b.access] };
@@ -160,7 +164,8 @@ impl Work {
         cx.device.put_adapter_record(&key.name(), &candidates::text(way));
     }
 
-    /// The way to time next, whose kernel is ready; none while there is none, or while enough time was spent.
+    /// The way to time next, whose kernel is ready; none while there is none, or while enough time
+    /// was spent.
     fn next(&mut self, problem: &Problem, cx: &Context) -> Result<Option<usize>> {
         if self.trials.is_done() || !BUDGET.lock().unwrap_or_else(PoisonError::into_inner).allows(elapsed()) {
             return Ok(None);

@@ -56,8 +56,8 @@ impl Trials {
         self.next_to_time().is_none()
     }
 
-    /// Takes a time, in seconds; returns how much longer its way takes than the fastest, as far as is known. What disturbed a single
-    /// run would have disturbed any other.
+    /// Takes a time, in seconds; returns how much longer its way takes than the fastest, as far as
+    /// is known. What disturbed a single run would have disturbed any other.
     pub fn put(&mut self, i: usize, seconds: f64) -> f64 {
         let timed = &mut self.ways[i];
         timed.runs += 1;
@@ -151,7 +151,8 @@ mod tests {
         Way::Plain(Choice { tile: Tile::new(16 << i, 16, 16, [4, 4], [4, 4]), split_k: 1 })
     }
 
-    /// Runs trials of ways that take so long, the times of each run stretched by what `noise` says; returns the runs of each.
+    /// Runs trials of ways that take so long, the times of each run stretched by what `noise` says;
+    /// returns the runs of each.
     fn run(trials: &mut Trials, seconds: &[f64], noise: impl Fn(usize) -> f64) -> Vec<usize> {
         let mut runs = vec![0; seconds.len()];
         for round in 0.. {

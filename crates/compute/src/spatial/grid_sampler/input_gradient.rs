@@ -1,7 +1,8 @@
 //! The gradient of grid sampling by the input.
 //!
-//! Every point lists the pixels that it reads and their weights, the list is sorted by pixel, and each element of the input
-//! sums over its part of the list: no float atomics, the same order each time.
+//! Every point lists the pixels that it reads and their weights, the list is sorted by pixel, and
+//! each element of the input sums over its part of the list: no float atomics, the same order each
+//! time.
 
 use crate::context::Context;
 use crate::dtype::accumulator;
@@ -102,7 +103,8 @@ parameters! {
     }
 }
 
-/// Lists what every point reads: for each combination of taps in turn, the pixel of each point, and the weight.
+/// Lists what every point reads: for each combination of taps in turn, the pixel of each point, and
+/// the weight.
 impl KernelSpec for ReadsSpec {
     fn name(&self) -> &'static str {
         "grid_sampler_reads"

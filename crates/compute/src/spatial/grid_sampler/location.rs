@@ -37,10 +37,12 @@ pub struct Mode {
     pub padding: Padding,
     /// Whether -1 and 1 are the centres of the corner elements, not their outer edges.
     pub align_corners: bool,
-    /// Whether images have depth. There a coordinate that is no number is held at the end of its axis, not at the start, and
-    /// what is outside counts nothing, even if its weight is no number; as on CPU.
+    /// Whether images have depth. There a coordinate that is no number is held at the end of its
+    /// axis, not at the start, and what is outside counts nothing, even if its weight is no number;
+    /// as on CPU.
     pub deep: bool,
-    /// Whether gradients are made: with depth a coordinate that is no number is outside there; as on CPU.
+    /// Whether gradients are made: with depth a coordinate that is no number is outside there; as
+    /// on CPU.
     pub backward: bool,
 }
 
@@ -109,7 +111,8 @@ impl Mode {
         Location { taps: vec![tap(below, one - t, -one), tap(below + 1.0, t, one)], factor }
     }
 
-    /// The coordinate that the padding shows at `at`, and how it grows with it: 1, -1, or 0 where it is held.
+    /// The coordinate that the padding shows at `at`, and how it grows with it: 1, -1, or 0 where
+    /// it is held.
     fn pad<'b>(self, at: Value<'b>, length: Value<'b>) -> (Value<'b>, Value<'b>) {
         let (zero, one) = (at.like(0.0), at.like(1.0));
         let (at, sign) = match self.padding {
@@ -170,7 +173,8 @@ pub struct Grid<'b> {
 }
 
 impl<'b> Grid<'b> {
-    /// Where a point (batch and coordinates of `point`) is in an image of `size`: its location on every axis.
+    /// Where a point (batch and coordinates of `point`) is in an image of `size`: its location on
+    /// every axis.
     pub fn locate(&self, b: &'b Builder, mode: Mode, point: &Coordinates<'b>, size: &[Value<'b>]) -> Vec<Location<'b>> {
         let index = point.batch.scalar();
         let along = |(d, &n): (usize, &Value<'b>)| {

@@ -1,5 +1,5 @@
-//! adaptive_avg_pool2d and adaptive_avg_pool3d: as many windows as the result has elements, overlapping where sizes do
-//! not divide.
+//! adaptive_avg_pool2d and adaptive_avg_pool3d: as many windows as the result has elements,
+//! overlapping where sizes do not divide.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -62,8 +62,8 @@ parameters! {
         from: Input = s.dtype,
         numel: Index = s.index,
         channels: Index = s.index,
-        /// From `from` to `to`. Coverage is symmetric: backward, the windows over an element are what the element would
-        /// cover as a window.
+        /// From `from` to `to`. Coverage is symmetric: backward, the windows over an element are
+        /// what the element would cover as a window.
         windows: CoveredImage = (Kind::Adaptive, s.rank),
         from_strides: ImageStrides = (s.index, s.rank),
         to_strides: ImageStrides = (s.index, s.rank),

@@ -103,7 +103,8 @@ fn write<'b>(b: &'b Builder, spec: &Spec, p: Parameters<'b>) {
             let some = ranges.iter().fold(b.bool(true), |some, [first, end, _]| some & first.lt(*end));
             b.if_(some, || {
                 let mean = divided(sum.get(), &at.at);
-                // The CPU adds it to zero, which shows in the sign of a zero where the divisor is negative.
+                // The CPU adds it to zero, which shows in the sign of a zero where the divisor is
+                // negative.
                 sum.set(if divisor == Divisor::Given { mean.eq(0.0).select(mean.like(0.0), mean) } else { mean });
             });
         }

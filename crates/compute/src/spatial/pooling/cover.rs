@@ -12,8 +12,8 @@ pub enum Kind {
     Fixed,
     /// As many windows as the result has elements, overlapping where sizes do not divide.
     Adaptive,
-    /// Windows of one size at pseudo-random distances (Graham, "Fractional max-pooling", 2014). The dtype is that of
-    /// the random samples, in which CPU computes the distances.
+    /// Windows of one size at pseudo-random distances (Graham, "Fractional max-pooling", 2014). The
+    /// dtype is that of the random samples, in which CPU computes the distances.
     Fractional(DType),
 }
 
@@ -105,7 +105,8 @@ pub struct Covering<'b> {
     numbers: Vec<Vec<Value<'b>>>,
 }
 
-/// The samples of an image, for fractional windows: a pointer and the offset of the sample of each axis.
+/// The samples of an image, for fractional windows: a pointer and the offset of the sample of each
+/// axis.
 pub type Samples<'b> = (Pointer<'b>, Vec<Value<'b>>);
 
 impl<'b> Covering<'b> {
@@ -152,7 +153,8 @@ impl<'b> Covering<'b> {
         (start + kernel).min(self.input[d] + padding) - start
     }
 
-    /// First, end and step of the windows that may cover element `at` along axis `d`: all that do, and perhaps others.
+    /// First, end and step of the windows that may cover element `at` along axis `d`: all that do,
+    /// and perhaps others.
     pub fn windows(&self, d: usize, at: Value<'b>) -> [Value<'b>; 3] {
         let one = self.b.i32(1);
         match self.kind {

@@ -46,8 +46,9 @@ impl Forward {
     }
 }
 
-/// Writes the largest element of each window to `out` and its row-major number in the image to `indices`. All are
-/// `[batch, channels, spatial ...]`; `samples` of fractional windows are `[batch, channels, axes]`.
+/// Writes the largest element of each window to `out` and its row-major number in the image to
+/// `indices`. All are `[batch, channels, spatial ...]`; `samples` of fractional windows are
+/// `[batch, channels, axes]`.
 pub fn forward(
     cx: &Context,
     cover: &Cover,
@@ -132,7 +133,8 @@ fn lowest(b: &Builder, dtype: DType) -> Value<'_> {
     }
 }
 
-/// Writes to `result` the gradient of the input: each element gets the gradients of the windows that chose it.
+/// Writes to `result` the gradient of the input: each element gets the gradients of the windows
+/// that chose it.
 pub fn backward(cx: &Context, cover: &Cover, grad: &View, indices: &View, result: &View) -> Result<()> {
     if result.numel() == 0 {
         return Ok(());

@@ -1,7 +1,8 @@
 //! max_unpool2d and max_unpool3d: elements go back to where max pooling found them.
 //!
-//! Several elements may have one place, of which PyTorch keeps any. Here the last one in row-major order stays: a first
-//! pass numbers for every place the last element that goes there, a second one fetches it.
+//! Several elements may have one place, of which PyTorch keeps any. Here the last one in row-major
+//! order stays: a first pass numbers for every place the last element that goes there, a second one
+//! fetches it.
 
 use crate::context::Context;
 use crate::error::Result;

@@ -1,7 +1,8 @@
-//! How one axis is resampled: which elements of the input an element of the output reads, with which weights.
+//! How one axis is resampled: which elements of the input an element of the output reads, with
+//! which weights.
 //!
-//! Every rule below gives positions that do not decrease along the output, which is what lets the backward pass find the
-//! outputs that read an element.
+//! Every rule below gives positions that do not decrease along the output, which is what lets the
+//! backward pass find the outputs that read an element.
 
 use dml_engine::interface::{F32, F64, I32};
 use dml_engine::{ArgumentBlock, Parameter};
@@ -57,7 +58,8 @@ pub struct AxisPlan {
 }
 
 impl AxisPlan {
-    /// `given` is the user's scale factor, output elements an input element. In f32 like CPU's unless `double`.
+    /// `given` is the user's scale factor, output elements an input element. In f32 like CPU's
+    /// unless `double`.
     pub fn new(
         filter: Filter,
         align_corners: bool,

@@ -4,7 +4,8 @@ use crate::spatial::upsample::axis::{AxisPlan, Filter};
 use crate::spatial::upsample::kernel::Plan;
 use dml_kernel::DType;
 
-/// The resampling of images of the size `input` to `output`, given the user's scale factors of depth, height and width.
+/// The resampling of images of the size `input` to `output`, given the user's scale factors of
+/// depth, height and width.
 pub fn plan(
     filter: Filter,
     align_corners: bool,

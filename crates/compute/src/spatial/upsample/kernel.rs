@@ -15,7 +15,8 @@ use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// Up to this many elements are combined into one at once. Above, axes are resampled one after the other.
+/// Up to this many elements are combined into one at once. Above, axes are resampled one after the
+/// other.
 const AT_ONCE: f64 = 64.0;
 
 /// A resampling of images.
@@ -28,8 +29,8 @@ pub struct Plan {
     pub axes: SmallVec<[AxisPlan; 3]>,
 }
 
-/// Writes to `to` the resampled `from`; backward, from the gradient of the output to that of the input. Both are
-/// `[batch, channels, spatial ...]`.
+/// Writes to `to` the resampled `from`; backward, from the gradient of the output to that of the
+/// input. Both are `[batch, channels, spatial ...]`.
 pub fn run(cx: &Context, plan: &Plan, backward: bool, from: &View, to: &View) -> Result<()> {
     if to.numel() == 0 {
         return Ok(());
@@ -179,7 +180,8 @@ impl Spec {
     }
 }
 
-/// The dtype in which positions and weights for elements of a dtype are computed: f64 for doubles, else f32.
+/// The dtype in which positions and weights for elements of a dtype are computed: f64 for doubles,
+/// else f32.
 fn number_dtype(dtype: DType) -> DType {
     if dtype.is_float() { accumulator(dtype) } else { DType::F32 }
 }

@@ -15,7 +15,8 @@ pub fn sub<'b>(a: Complex<'b>, b: Complex<'b>) -> Complex<'b> {
     Complex::new(a.re - b.re, a.im - b.im)
 }
 
-/// `a b`, as the four products have it: an infinity times a number that is not real is NaN in a part, as on the CPU.
+/// `a b`, as the four products have it: an infinity times a number that is not real is NaN in a
+/// part, as on the CPU.
 pub fn mul<'b>(a: Complex<'b>, b: Complex<'b>) -> Complex<'b> {
     Complex::new(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re)
 }
@@ -26,8 +27,8 @@ fn quartering<'b>(z: Complex<'b>) -> Value<'b> {
     (magnitude(z.re).gt(limit) | magnitude(z.im).gt(limit)).select(z.re.like(0.25), 1.0)
 }
 
-/// `a / b` (R. L. Smith, "Algorithm 116", 1962): the square of the divisor, which may overflow, is not made. By zero each part is
-/// divided.
+/// `a / b` (R. L. Smith, "Algorithm 116", 1962): the square of the divisor, which may overflow, is
+/// not made. By zero each part is divided.
 pub fn div<'b>(a: Complex<'b>, b: Complex<'b>) -> Complex<'b> {
     let (of_a, of_b) = (quartering(a), quartering(b));
     let (x, y) = (a.times(of_a), b.times(of_b));

@@ -8,11 +8,13 @@ use crate::math;
 use crate::math::special::{flipped_by, magnitude, product, two_product, two_sum};
 use std::f64::consts::{LN_2, LN_10};
 
-/// The numbers of a float type at which an exponential is made of two factors: from where on, and the exponent of the second.
+/// The numbers of a float type at which an exponential is made of two factors: from where on, and
+/// the exponent of the second.
 pub(super) struct Range {
     /// `e^x` is far from overflow up to here.
     pub limit: f64,
-    /// Above it `e^x` is `e^(x - shift) * e^shift`, whose parts are finite where a product with a sine may be.
+    /// Above it `e^x` is `e^(x - shift) * e^shift`, whose parts are finite where a product with a
+    /// sine may be.
     pub shift: f64,
 }
 
@@ -47,7 +49,8 @@ pub fn expm1(z: Complex<'_>) -> Complex<'_> {
     Complex::new(math::expm1(z.re) * math::cos(z.im) - 2.0 * half * half, math::exp(z.re) * math::sin(z.im))
 }
 
-/// z times a power of two, so that its square neither overflows nor vanishes, and the power's exponent.
+/// z times a power of two, so that its square neither overflows nor vanishes, and the power's
+/// exponent.
 fn scaled(z: Complex<'_>) -> (Complex<'_>, Value<'_>) {
     let largest = magnitude(z.re).max(magnitude(z.im));
     let (high, low) =

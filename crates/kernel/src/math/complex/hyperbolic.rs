@@ -6,7 +6,8 @@ use crate::builder::Value;
 use crate::math;
 use crate::math::special::{flipped_by, magnitude};
 
-/// sinh and cosh of a real number, each times `e^-shift` where it would overflow, and that power for the product in the end.
+/// sinh and cosh of a real number, each times `e^-shift` where it would overflow, and that power
+/// for the product in the end.
 fn sinh_cosh(x: Value<'_>) -> (Value<'_>, Value<'_>, Value<'_>) {
     let Range { limit, shift } = range(x);
     let size = magnitude(x);

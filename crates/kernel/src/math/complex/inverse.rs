@@ -1,5 +1,6 @@
-//! Inverse trigonometric and hyperbolic functions, after T. E. Hull, T. F. Fairgrieve, P. T. P. Tang, "Implementing the complex
-//! arcsine and arccosine functions using exception handling" (1997).
+//! Inverse trigonometric and hyperbolic functions, after T. E. Hull, T. F. Fairgrieve, P. T. P.
+//! Tang, "Implementing the complex arcsine and arccosine functions using exception handling"
+//! (1997).
 
 use super::Complex;
 use super::magnitude::abs;

@@ -14,8 +14,9 @@ fn ordered<'b>(z: Complex<'b>) -> (Value<'b>, Value<'b>) {
     (first.select(a, b), first.select(b, a))
 }
 
-/// `|z|`, nearly correctly rounded: the squares are added to twice the precision, scaled by a power of two so that none
-/// overflows, and the root is corrected by what it leaves. Infinite if a part is.
+/// `|z|`, nearly correctly rounded: the squares are added to twice the precision, scaled by a power
+/// of two so that none overflows, and the root is corrected by what it leaves. Infinite if a part
+/// is.
 pub fn abs(z: Complex<'_>) -> Value<'_> {
     let (large, small) = ordered(z);
     let bits = large.scalar().unsigned();

@@ -1,5 +1,6 @@
-//! Functions of complex numbers, as pairs of the language's reals: special values are those of C99's annex G where PyTorch's CPU has
-//! them, and no intermediate result overflows or vanishes where the function itself does not.
+//! Functions of complex numbers, as pairs of the language's reals: special values are those of
+//! C99's annex G where PyTorch's CPU has them, and no intermediate result overflows or vanishes
+//! where the function itself does not.
 
 mod arithmetic;
 mod exponential;

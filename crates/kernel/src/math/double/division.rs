@@ -1,8 +1,9 @@
 //! Division and square root, correctly rounded in every case, and what follows from them.
 //!
-//! Newton's iteration on mantissas gives a quotient or root that is off by a few units in the last place. It is then
-//! an integer of 53 bits, and its remainder is exact in 64-bit integers: the high bits that wrap away are known to be
-//! zero. The remainder gives the correction and decides the rounding.
+//! Newton's iteration on mantissas gives a quotient or root that is off by a few units in the last
+//! place. It is then an integer of 53 bits, and its remainder is exact in 64-bit integers: the high
+//! bits that wrap away are known to be zero. The remainder gives the correction and decides the
+//! rounding.
 
 use super::parts::*;
 use crate::builder::Value;
@@ -35,7 +36,8 @@ pub fn div<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let divisor = integer(my).bitcast(ScalarType::I64);
     let dividend = (integer(mx) << (52 + less.cast(ScalarType::U64))).bitcast(ScalarType::I64);
     let rest = dividend - q * divisor;
-    // |rest| < 2^57; its high part is enough for the nearest integer to rest / divisor, give or take one.
+    // |rest| < 2^57; its high part is enough for the nearest integer to rest / divisor, give or
+    // take one.
     let step = ((rest >> 26).cast(ScalarType::I32).cast(ScalarType::F64) * (r * 2f64.powi(-26))).round();
     let step = step.cast(ScalarType::I32).cast(ScalarType::I64);
     let (q, rest) = (q + step, rest - step * divisor);
@@ -53,9 +55,9 @@ pub fn div<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     float(nan.select(b.int(ScalarType::U64, NAN), result))
 }
 
-/// Bits of the positive number `q * 2^(exponent - 52)`, for a `q` of 53 bits that is rounded already. Below the normal numbers
-/// it is rounded again at a higher bit; the sign of `rest` tells on which side of `q` the exact number lies. Infinity above
-/// the range.
+/// Bits of the positive number `q * 2^(exponent - 52)`, for a `q` of 53 bits that is rounded
+/// already. Below the normal numbers it is rounded again at a higher bit; the sign of `rest` tells
+/// on which side of `q` the exact number lies. Infinity above the range.
 pub(super) fn assemble<'b>(q: Value<'b>, rest: Value<'b>, exponent: Value<'b>) -> Value<'b> {
     let b = q.builder();
     // The leading one of q adds 1 to the exponent field.
@@ -75,7 +77,8 @@ pub fn reciprocal<'b>(x: Value<'b>) -> Value<'b> {
     div(x.like(1.0), x)
 }
 
-/// Mantissa in [1, 4), half the exponent, and whether the mantissa is above 2, for [`sqrt`] and [`rsqrt`].
+/// Mantissa in [1, 4), half the exponent, and whether the mantissa is above 2, for [`sqrt`] and
+/// [`rsqrt`].
 fn split_even_exponent(magnitude: Value<'_>) -> (Value<'_>, Value<'_>, Value<'_>) {
     let (m, e) = split_exponent(magnitude);
     let odd = (e & 1).eq(1);

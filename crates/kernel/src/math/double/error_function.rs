@@ -1,8 +1,9 @@
 //! The error function and its complement.
 //!
-//! Below one half, erf by a polynomial. Above, `erfc(x) = e^(-x^2) t h(t)` with `t = 1 / (x + 4)`: one polynomial
-//! serves to where the result underflows, as in M. M. Shepherd and J. G. Laframboise, "Chebyshev approximation of
-//! (1 + 2x) exp(x^2) erfc x" (1981). What rounding leaves behind in `x^2` and `t` is carried along.
+//! Below one half, erf by a polynomial. Above, `erfc(x) = e^(-x^2) t h(t)` with `t = 1 / (x + 4)`:
+//! one polynomial serves to where the result underflows, as in M. M. Shepherd and J. G.
+//! Laframboise, "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x" (1981). What rounding leaves
+//! behind in `x^2` and `t` is carried along.
 
 use super::exponential::{core, reduce};
 use super::parts::*;
@@ -24,8 +25,8 @@ const ERF: [f64; 9] = [
     -1.4631561463084052e-07,
 ];
 
-/// `erfc(x) e^(x^2) / t` in `u = t - 1/8`, for x from 0.5 to 32; minimax, relative 2^-63. The rest of the first
-/// coefficient follows.
+/// `erfc(x) e^(x^2) / t` in `u = t - 1/8`, for x from 0.5 to 32; minimax, relative 2^-63. The rest
+/// of the first coefficient follows.
 const H: [f64; 23] = [
     1.095995661000491,
     7.812389832647056,
@@ -70,7 +71,8 @@ fn tail(a: Value<'_>) -> (Pair<'_>, Value<'_>) {
     let p = two_product(t, d.h);
     let correction = t * (((1.0 - p.h) - p.l) - t * d.l);
     let u = t - 0.125;
-    // The last two steps of Horner's rule with the errors of their sums, the last one with that of its product.
+    // The last two steps of Horner's rule with the errors of their sums, the last one with that of
+    // its product.
     let inner = two_sum(a.like(H[1]), u * polynomial(u, &H[2..]));
     let outer = two_product(u, inner.h);
     let sum = two_sum(a.like(H[0]), outer.h);
@@ -106,8 +108,8 @@ pub fn erfc<'b>(x: Value<'b>) -> Value<'b> {
     erfc_scaled(x, 0)
 }
 
-/// `erfc(x) * 2^n` for an n of 0 to 640, and an x that is not negative where n is above 0; no bits are lost where `erfc(x)`
-/// alone would be subnormal.
+/// `erfc(x) * 2^n` for an n of 0 to 640, and an x that is not negative where n is above 0; no bits
+/// are lost where `erfc(x)` alone would be subnormal.
 pub fn erfc_scaled(x: Value<'_>, n: u32) -> Value<'_> {
     let a = x.abs();
     let (y, k) = tail(a.max(0.5).min(if n == 0 { 28.0 } else { 32.0 }));

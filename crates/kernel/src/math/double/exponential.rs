@@ -1,7 +1,8 @@
 //! The exponential function and its kin.
 //!
-//! `x = k ln 2 + r` with `|r| <= ln 2 / 2` (Cody and Waite's reduction), then polynomials for the even and the odd part
-//! of `e^r`, whose leading terms stay separate so that they add without error.
+//! `x = k ln 2 + r` with `|r| <= ln 2 / 2` (Cody and Waite's reduction), then polynomials for the
+//! even and the odd part of `e^r`, whose leading terms stay separate so that they add without
+//! error.
 
 use super::parts::*;
 use crate::builder::{Operand, Value};
@@ -25,7 +26,8 @@ const COSH: [f64; 5] = [
     2.0921639936761517e-09,
 ];
 
-/// `e^r`: `cosh(r) = 1 + even`, `sinh(r) = r + odd`, where `r` is the leading double of the argument.
+/// `e^r`: `cosh(r) = 1 + even`, `sinh(r) = r + odd`, where `r` is the leading double of the
+/// argument.
 pub struct Core<'b> {
     pub r: Value<'b>,
     pub odd: Value<'b>,

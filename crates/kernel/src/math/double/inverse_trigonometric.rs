@@ -36,8 +36,9 @@ const ATAN_ONE: (f64, f64) = (std::f64::consts::FRAC_PI_4, 3.061616997868383e-17
 const FRAC_PI_2: (f64, f64) = (std::f64::consts::FRAC_PI_2, 6.123233995736766e-17);
 const PI: (f64, f64) = (std::f64::consts::PI, 1.2246467991473532e-16);
 
-/// `atan(y / x)` for `0 <= y <= x`: the angle to the nearest of three directions, whose slopes multiply without error,
-/// and the rest by a polynomial. After fdlibm's s_atan.c, with one division.
+/// `atan(y / x)` for `0 <= y <= x`: the angle to the nearest of three directions, whose slopes
+/// multiply without error, and the rest by a polynomial. After fdlibm's s_atan.c, with one
+/// division.
 fn angle<'b>(y: Value<'b>, x: Value<'b>) -> Pair<'b> {
     let b = x.builder();
     let (near_one, near_half) = (y.gt(0.72 * x), y.gt(0.236 * x));
@@ -124,7 +125,8 @@ pub fn acos<'b>(x: Value<'b>) -> Value<'b> {
     let b = x.builder();
     let (large, r) = small_sine(x);
     let zero = Pair::exact(x.like(0.0));
-    // 2 asin(sqrt((1 - x) / 2)); pi / 2 - asin(x) in the middle; pi less the angle of -x on the left.
+    // 2 asin(sqrt((1 - x) / 2)); pi / 2 - asin(x) in the middle; pi less the angle of -x on the
+    // left.
     let left = is_negative(x);
     let offset = Pair::select(left, Pair::constant(b, PI), zero);
     let offset = Pair::select(large, offset, Pair::constant(b, FRAC_PI_2));

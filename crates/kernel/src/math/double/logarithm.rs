@@ -1,8 +1,9 @@
 //! Logarithms.
 //!
-//! `x = 2^k m` with m between the square roots of 1/2 and 2, `f = m - 1`, and with `s = f / (2 + f)` the series of
-//! `log((1 + s) / (1 - s))`, arranged as `f - (f^2/2 - s (f^2/2 + R(s^2)))` so that its leading terms are exact or
-//! nearly so. After K. C. Ng's e_log.c in fdlibm.
+//! `x = 2^k m` with m between the square roots of 1/2 and 2, `f = m - 1`, and with
+//! `s = f / (2 + f)` the series of `log((1 + s) / (1 - s))`, arranged as
+//! `f - (f^2/2 - s (f^2/2 + R(s^2)))` so that its leading terms are exact or nearly so. After K. C.
+//! Ng's e_log.c in fdlibm.
 
 use super::exponential::LN_2;
 use super::parts::*;

@@ -1,5 +1,5 @@
-//! Products of any numbers: an adapter that flushes subnormal ones gives 0 where one is involved, or NaN beside an infinity.
-//! Only then the product is made of the mantissas, as a quotient is.
+//! Products of any numbers: an adapter that flushes subnormal ones gives 0 where one is involved,
+//! or NaN beside an infinity. Only then the product is made of the mantissas, as a quotient is.
 
 use super::division::{LEADING, assemble};
 use super::parts::*;

@@ -1,4 +1,5 @@
-//! What the functions share: bits, exponents, error-free transformations, sums and quotients of two doubles.
+//! What the functions share: bits, exponents, error-free transformations, sums and quotients of two
+//! doubles.
 
 use crate::builder::{Builder, Value};
 use crate::types::ScalarType;
@@ -60,8 +61,9 @@ pub fn power_of_two(k: Value<'_>) -> Value<'_> {
     float((k + 1023).cast(ScalarType::U64) << 52)
 }
 
-/// `y * 2^k` for a `y` within 2^-60 and 2^60, or any `y` and a `k` above -1000, not 0 unless k is below 0, and any result: infinite above, rounded below to the nearest subnormal, in
-/// integers, which no adapter flushes.
+/// `y * 2^k` for a `y` within 2^-60 and 2^60, or any `y` and a `k` above -1000, not 0 unless k is
+/// below 0, and any result: infinite above, rounded below to the nearest subnormal, in integers,
+/// which no adapter flushes.
 pub fn scale<'b>(y: Value<'b>, k: Value<'b>) -> Value<'b> {
     let b = y.builder();
     let k = k.max(-1200);
@@ -78,8 +80,8 @@ pub fn lowered(y: Value<'_>, k: u32) -> Value<'_> {
     magnitude(y).ge(INFINITY).select(y, scale(y, y.builder().i32(-(k as i32))))
 }
 
-/// `x * factor` for a positive factor of 2^-1000 to 2^1000, where `x` may be subnormal, or the product beside an `x` below
-/// 2^-900.
+/// `x * factor` for a positive factor of 2^-1000 to 2^1000, where `x` may be subnormal, or the
+/// product beside an `x` below 2^-900.
 pub fn product<'b>(x: Value<'b>, factor: Value<'b>) -> Value<'b> {
     let (mantissa, exponent) = split_exponent(magnitude(x));
     let small = is_below(x, -900) & magnitude(x).ne(0);
@@ -187,8 +189,8 @@ pub fn fast_two_sum<'b>(a: Value<'b>, b: Value<'b>) -> Pair<'b> {
     Pair { h, l: b - (h - a) }
 }
 
-/// `x` as a sum of two numbers of 26 bits: rounded in integer arithmetic, where Veltkamp's splitting takes three more
-/// operations on doubles and overflows early.
+/// `x` as a sum of two numbers of 26 bits: rounded in integer arithmetic, where Veltkamp's
+/// splitting takes three more operations on doubles and overflows early.
 pub fn halves(x: Value<'_>) -> Pair<'_> {
     let h = float((bits(x) + 0x0400_0000u64) & !0x07ff_ffffu64);
     Pair { h, l: x - h }
@@ -205,8 +207,8 @@ pub fn two_product_of<'b>(a: Value<'b>, sa: Pair<'b>, b: Value<'b>, sb: Pair<'b>
     Pair { h, l: ((sa.h * sb.h - h) + sa.h * sb.l + sa.l * sb.h) + sa.l * sb.l }
 }
 
-/// `1 / x` with relative error 2^-12, for a normal `x` of magnitude below 2^1000. The seed subtracts exponents and
-/// mantissas as one integer.
+/// `1 / x` with relative error 2^-12, for a normal `x` of magnitude below 2^1000. The seed
+/// subtracts exponents and mantissas as one integer.
 pub fn rough_reciprocal(x: Value<'_>) -> Value<'_> {
     let b = x.builder();
     reciprocal_step(x, float(b.int(ScalarType::U64, 0x7fde_6238_22fc_16e6) - bits(x)))
@@ -223,8 +225,8 @@ pub fn reciprocal_estimate(x: Value<'_>) -> Value<'_> {
     reciprocal_step(x, rough_reciprocal(x))
 }
 
-/// `1 / sqrt(x)` with relative error 2^-17, for a positive normal `x`: a seed that halves the exponent, and one step
-/// of the binomial series.
+/// `1 / sqrt(x)` with relative error 2^-17, for a positive normal `x`: a seed that halves the
+/// exponent, and one step of the binomial series.
 pub fn rsqrt_estimate(x: Value<'_>) -> Value<'_> {
     let b = x.builder();
     let r = float(b.int(ScalarType::U64, 0x5fe6_eb50_c7b5_37a9) - (bits(x) >> 1));
@@ -246,7 +248,8 @@ pub fn quotient<'b>(n: Pair<'b>, d: Pair<'b>) -> Pair<'b> {
     fast_two_sum(q, rest * r)
 }
 
-/// `sqrt(x)` with relative error about 2^-74, for a positive `x` far from the ends of the range; the parts are 0 for 0.
+/// `sqrt(x)` with relative error about 2^-74, for a positive `x` far from the ends of the range;
+/// the parts are 0 for 0.
 pub fn square_root(x: Value<'_>) -> Pair<'_> {
     let positive = x.max(2f64.powi(-200));
     let r = rsqrt_step(positive, rsqrt_estimate(positive));

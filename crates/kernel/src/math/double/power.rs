@@ -1,7 +1,8 @@
 //! Powers.
 //!
-//! `x^y = e^(y log x)` with the logarithm as a pair whose relative error is 2^-68, so that its error is small after
-//! multiplication by a product below 745. The logarithm is the series of logarithm.rs with its first three terms as pairs.
+//! `x^y = e^(y log x)` with the logarithm as a pair whose relative error is 2^-68, so that its
+//! error is small after multiplication by a product below 745. The logarithm is the series of
+//! logarithm.rs with its first three terms as pairs.
 
 use super::exponential::{LN_2, exp_of};
 use super::logarithm;
@@ -12,7 +13,8 @@ use crate::types::ScalarType;
 /// 2/3 and 2/5 as pairs.
 const THIRD: (f64, f64) = (2.0 / 3.0, 3.700743415417188e-17);
 const FIFTH: (f64, f64) = (0.4, -2.2204460492503132e-17);
-/// `(log((1 + s) / (1 - s)) - 2 s - 2 s^3 / 3 - 2 s^5 / 5) / s^7` in `s^2`; minimax, relative to s 2^-71.
+/// `(log((1 + s) / (1 - s)) - 2 s - 2 s^3 / 3 - 2 s^5 / 5) / s^7` in `s^2`; minimax, relative to s
+/// 2^-71.
 const SERIES: [f64; 7] = [
     0.2857142857143316,
     0.2222222222001209,
@@ -42,13 +44,14 @@ pub fn pow<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     pow_scaled(x, y, x.builder().i32(0))
 }
 
-/// `x^y * 2^scale` for a scale (i32) of 0 to 640; no bits are lost where `x^y` alone would be subnormal. Where `x^y` is 1
-/// because a base or an exponent is, the scale must be 0.
+/// `x^y * 2^scale` for a scale (i32) of 0 to 640; no bits are lost where `x^y` alone would be
+/// subnormal. Where `x^y` is 1 because a base or an exponent is, the scale must be 0.
 pub fn pow_scaled<'b>(x: Value<'b>, y: Value<'b>, scale: Value<'b>) -> Value<'b> {
     let b = x.builder();
     let (ax, ay) = (magnitude(x), magnitude(y));
     let log = log(ax);
-    // The logarithm of a number other than 1 is at least 2^-53: beyond 2^64 the power is 0 or infinite anyway.
+    // The logarithm of a number other than 1 is at least 2^-53: beyond 2^64 the power is 0 or
+    // infinite anyway.
     let exponent = y.max(-(2f64.powi(64))).min(2f64.powi(64));
     let p = two_product(exponent, log.h);
     let p = fast_two_sum(p.h, p.l + exponent * log.l);

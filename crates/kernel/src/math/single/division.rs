@@ -1,6 +1,6 @@
-//! Division, square roots and remainders. Division and square root are correctly rounded: a Newton iteration gives the
-//! significand to about one unit, and the exact remainder in integer arithmetic decides the rounding, also that of a
-//! subnormal result.
+//! Division, square roots and remainders. Division and square root are correctly rounded: a Newton
+//! iteration gives the significand to about one unit, and the exact remainder in integer arithmetic
+//! decides the rounding, also that of a subnormal result.
 //!
 //! Sources: P. Markstein, "IA-64 and Elementary Functions" (2000), for rounding by remainders.
 
@@ -14,7 +14,8 @@ use crate::types::ScalarType::{F32, I32, U32};
 pub(super) struct Quotient<'b> {
     /// Rounded to nearest, 2^23 to 2^24, as u32.
     pub significand: Value<'b>,
-    /// Power of two that belongs to it, 0 or -1, as i32: the quotient is `significand * 2^(exponent - 23)`.
+    /// Power of two that belongs to it, 0 or -1, as i32: the quotient is
+    /// `significand * 2^(exponent - 23)`.
     pub exponent: Value<'b>,
     /// Exact quotient less the rounded one, in units of the last place (f32).
     pub rest: Value<'b>,
@@ -28,7 +29,8 @@ pub(super) fn reciprocal_significand(y: Value<'_>) -> Value<'_> {
     r + r * (1.0 - y * r)
 }
 
-/// Quotient of the significands of two numbers given by their [`normalized`] bits (u32); exponents and signs are ignored.
+/// Quotient of the significands of two numbers given by their [`normalized`] bits (u32); exponents
+/// and signs are ignored.
 pub(super) fn quotient<'b>(x: Value<'b>, y: Value<'b>) -> Quotient<'b> {
     let b = x.builder();
     let (fx, fy) = (x & 0x7f_ffff, y & 0x7f_ffff);
@@ -42,7 +44,8 @@ pub(super) fn quotient<'b>(x: Value<'b>, y: Value<'b>) -> Quotient<'b> {
     let shift = less.select(b.u32(24), 23);
     let divisor = my.bitcast(I32);
     let remainder = (mx << shift).bitcast(I32) - guess * divisor;
-    // The guess is within three units; one step brings it within one, a second one decides the rounding.
+    // The guess is within three units; one step brings it within one, a second one decides the
+    // rounding.
     let unit = reciprocal * f64::from(2f32.powi(-23));
     let step = (remainder.cast(F32) * unit).round().cast(I32);
     let (q, remainder) = (guess + step, remainder - step * divisor);
@@ -52,8 +55,8 @@ pub(super) fn quotient<'b>(x: Value<'b>, y: Value<'b>) -> Quotient<'b> {
     Quotient { significand: (q + step).bitcast(U32), exponent: less.select(b.i32(-1), 0), rest: left.cast(F32) * unit }
 }
 
-/// Bits of the positive number `q.significand * 2^(exponent - 23)`, rounded once: `q.rest` decides between the neighbours
-/// of a subnormal result. Infinity above the range.
+/// Bits of the positive number `q.significand * 2^(exponent - 23)`, rounded once: `q.rest` decides
+/// between the neighbours of a subnormal result. Infinity above the range.
 pub(super) fn assemble<'b>(q: &Quotient<'b>, exponent: Value<'b>) -> Value<'b> {
     let b = exponent.builder();
     // The significand's leading one adds 1 to the exponent field.
@@ -77,7 +80,8 @@ pub fn div<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let b = x.builder();
     let (ux, uy) = (x.bitcast(U32), y.bitcast(U32));
     let (ax, ay) = (ux & MAGNITUDE, uy & MAGNITUDE);
-    // What is not a normal number is rare, and so are results beyond the range: they are dealt with in branches.
+    // What is not a normal number is rare, and so are results beyond the range: they are dealt with
+    // in branches.
     let irregular = (ax - MIN_NORMAL).max(ay - MIN_NORMAL).ge(INF - MIN_NORMAL);
     let (nx, ny) = (b.var(ax.bitcast(I32)), b.var(ay.bitcast(I32)));
     b.if_(irregular, || {
@@ -106,8 +110,8 @@ pub fn reciprocal(x: Value<'_>) -> Value<'_> {
     div(x.like(1.0), x)
 }
 
-/// A positive number, given by its [`normalized`] bits, as `m * 4^k`: m in [1, 4) as f32 and in units of 2^-23 as u32, k
-/// as i32.
+/// A positive number, given by its [`normalized`] bits, as `m * 4^k`: m in [1, 4) as f32 and in
+/// units of 2^-23 as u32, k as i32.
 fn quarter_range<'b>(bits: Value<'b>) -> (Value<'b>, Value<'b>, Value<'b>) {
     let b = bits.builder();
     let e = exponent(bits);
@@ -118,7 +122,8 @@ fn quarter_range<'b>(bits: Value<'b>) -> (Value<'b>, Value<'b>, Value<'b>) {
     (m, units, e >> 1)
 }
 
-/// `1 / sqrt(m)` for m in [1, 4), within some 2^-22 relative; as good where `m` is far from the ends of the range.
+/// `1 / sqrt(m)` for m in [1, 4), within some 2^-22 relative; as good where `m` is far from the
+/// ends of the range.
 fn rsqrt_significand(m: Value<'_>) -> Value<'_> {
     // The first guess is linear in the bits; each step squares the error and more.
     let y = (0x5f37_59dfu32 - (m.bitcast(U32) >> 1)).bitcast(F32);
@@ -143,7 +148,8 @@ pub(super) fn root(bits: Value<'_>) -> Root<'_> {
     let y = rsqrt_significand(m);
     let guess = (m * y * 8_388_608.0).cast(U32);
     let unit = y * f64::from(2f32.powi(-24));
-    // The guess is within three units; one step brings it within one, and the remainder is exact again.
+    // The guess is within three units; one step brings it within one, and the remainder is exact
+    // again.
     let remainder = ((units << 23) - guess * guess).bitcast(I32);
     let s = guess + (remainder.cast(F32) * unit).round().cast(I32).bitcast(U32);
     let remainder = ((units << 23) - s * s).bitcast(I32);
@@ -194,7 +200,8 @@ pub fn rsqrt(x: Value<'_>) -> Value<'_> {
     magnitude.eq(0).select(bits | INF, result).bitcast(F32)
 }
 
-/// Remainder of `x / y` with the sign of x, exact: long division of the significands, eight bits at a time.
+/// Remainder of `x / y` with the sign of x, exact: long division of the significands, eight bits at
+/// a time.
 pub fn fmod<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let b = x.builder();
     let (ux, uy) = (x.bitcast(U32), y.bitcast(U32));

@@ -51,8 +51,8 @@ pub fn erf(x: Value<'_>) -> Value<'_> {
     select_bits(magnitude.gt(INF), NAN, result)
 }
 
-/// `e^(x^2) erfc(x) / t` with t = 1 / (1 + x/2), as a polynomial in t - 1/2 for x of 0.46 to 10.2, within 2^-27. The
-/// constant term comes first, in two parts.
+/// `e^(x^2) erfc(x) / t` with t = 1 / (1 + x/2), as a polynomial in t - 1/2 for x of 0.46 to 10.2,
+/// within 2^-27. The constant term comes first, in two parts.
 const SCALED_0: [f64; 2] = [0.510_791_361, -8.699_752_03e-9];
 const SCALED: [f64; 10] = [
     0.687_160_671,
@@ -72,8 +72,8 @@ pub fn erfc(x: Value<'_>) -> Value<'_> {
     erfc_scaled(x, 0)
 }
 
-/// `erfc(x) * 2^n` for an n of 0 to 64, and an x that is not negative where n is above 0; no bits are lost where `erfc(x)`
-/// alone would be subnormal.
+/// `erfc(x) * 2^n` for an n of 0 to 64, and an x that is not negative where n is above 0; no bits
+/// are lost where `erfc(x)` alone would be subnormal.
 pub(in crate::math) fn erfc_scaled(x: Value<'_>, n: u32) -> Value<'_> {
     let power = 2f64.powi(n as i32);
     let bits = x.bitcast(U32);

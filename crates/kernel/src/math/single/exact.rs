@@ -1,7 +1,9 @@
-//! Error-free transformations: the rounding error of an addition or a multiplication as a second number.
+//! Error-free transformations: the rounding error of an addition or a multiplication as a second
+//! number.
 //!
-//! They hold for results that are normal, do not overflow, and whose error is normal. After T. J. Dekker, "A
-//! floating-point technique for extending the available precision" (1971), and D. E. Knuth, TAOCP 2, 4.2.2.
+//! They hold for results that are normal, do not overflow, and whose error is normal. After T. J.
+//! Dekker, "A floating-point technique for extending the available precision" (1971), and D. E.
+//! Knuth, TAOCP 2, 4.2.2.
 
 use crate::builder::Value;
 use crate::types::ScalarType;
@@ -27,8 +29,8 @@ pub(super) fn fast_two_sum<'b>(a: Value<'b>, b: Value<'b>) -> Sum<'b> {
     Sum { hi, lo: b - (hi - a) }
 }
 
-/// Two halves of 12 bits, whose products are exact. Cutting the bits is cheaper than Veltkamp's method, and never
-/// overflows.
+/// Two halves of 12 bits, whose products are exact. Cutting the bits is cheaper than Veltkamp's
+/// method, and never overflows.
 pub(super) fn split(a: Value<'_>) -> Sum<'_> {
     let hi = head(a, 12);
     Sum { hi, lo: a - hi }

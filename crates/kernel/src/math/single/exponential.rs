@@ -1,7 +1,8 @@
 //! The exponential and its relatives.
 //!
-//! `x = k ln 2 + r` with |r| at most ln(2) / 2 (Cody and Waite), `e^r = 1 + r + r^2 Q(r)` with Q minimax (Remez), and the
-//! rounding errors of the leading sum are carried along. Powers of two are applied to the exponent field.
+//! `x = k ln 2 + r` with |r| at most ln(2) / 2 (Cody and Waite), `e^r = 1 + r + r^2 Q(r)` with Q
+//! minimax (Remez), and the rounding errors of the leading sum are carried along. Powers of two are
+//! applied to the exponent field.
 
 use super::exact::{Sum, fast_two_sum, head, polynomial, two_product, two_sum};
 use super::subnormal::denormalized;
@@ -22,14 +23,16 @@ pub(super) struct Reduced<'b> {
 
 pub(super) fn reduce(x: Value<'_>) -> Reduced<'_> {
     let k = (x * std::f64::consts::LOG2_E).round();
-    // Exact: the product has 23 bits, and the difference is a small multiple of the last bit of x or of the product.
+    // Exact: the product has 23 bits, and the difference is a small multiple of the last bit of x
+    // or of the product.
     let high = x - k * LN2[0];
     let low = k * LN2[1];
     let hi = high - low;
     Reduced { k: k.cast(I32), r: Sum { hi, lo: (high - hi) - low } }
 }
 
-/// `a + (e^r - 1)`: a sum whose parts are not yet added up, for `a` zero or at least 1/2 in magnitude.
+/// `a + (e^r - 1)`: a sum whose parts are not yet added up, for `a` zero or at least 1/2 in
+/// magnitude.
 fn exponential_sum<'b>(a: Value<'b>, r: Sum<'b>, c: &[f64]) -> Sum<'b> {
     let s = fast_two_sum(a, r.hi);
     let square = r.hi * r.hi;

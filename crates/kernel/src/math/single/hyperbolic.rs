@@ -23,11 +23,13 @@ pub fn tanh(x: Value<'_>) -> Value<'_> {
     select_bits(magnitude.gt(INF), NAN, result)
 }
 
-/// `(sinh(r) - r) / r^3` and `(cosh(r) - 1 - r^2/2) / r^4` as polynomials in r^2 for |r| up to ln(2) / 2.
+/// `(sinh(r) - r) / r^3` and `(cosh(r) - 1 - r^2/2) / r^4` as polynomials in r^2 for |r| up to
+/// ln(2) / 2.
 const SINH: [f64; 3] = [0.166_666_672, 0.008_333_176_37, 0.000_199_730_013];
 const COSH: [f64; 2] = [0.041_666_455_6, 0.001_393_584_19];
 
-/// With |x| = k ln 2 + r: sinh(r) and cosh(r) - 1 as sums, `2^-2k` (or nothing worth counting), and k.
+/// With |x| = k ln 2 + r: sinh(r) and cosh(r) - 1 as sums, `2^-2k` (or nothing worth counting), and
+/// k.
 fn parts(magnitude: Value<'_>) -> (Sum<'_>, Value<'_>, Value<'_>, Value<'_>) {
     let Reduced { k, r } = reduce(clamp(magnitude.bitcast(F32), 0.0, 90.0));
     let z = r.hi * r.hi;
@@ -56,7 +58,8 @@ pub fn sinh(x: Value<'_>) -> Value<'_> {
     select_bits(magnitude.gt(INF), NAN, result)
 }
 
-/// Hyperbolic cosine, within 0.8 ulp: `2^(k-1) ((1 + p) cosh(r) + (1 - p) sinh(r))` with `p = 2^-2k`.
+/// Hyperbolic cosine, within 0.8 ulp: `2^(k-1) ((1 + p) cosh(r) + (1 - p) sinh(r))` with
+/// `p = 2^-2k`.
 pub fn cosh(x: Value<'_>) -> Value<'_> {
     let magnitude = x.bitcast(U32) & MAGNITUDE;
     let (sinh, cosh, p, k) = parts(magnitude);

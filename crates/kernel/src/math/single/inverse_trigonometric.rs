@@ -1,5 +1,5 @@
-//! Inverse sine, cosine and tangent. Polynomials are minimax (Remez); square roots and quotients come with their
-//! rounding errors.
+//! Inverse sine, cosine and tangent. Polynomials are minimax (Remez); square roots and quotients
+//! come with their rounding errors.
 
 use super::division::{assemble, quotient, root};
 use super::exact::{Sum, fast_two_sum, polynomial, two_product, two_square, two_sum};
@@ -75,8 +75,8 @@ pub fn acos(x: Value<'_>) -> Value<'_> {
     select_bits(magnitude.gt(0x3f80_0000), NAN, result.bitcast(U32))
 }
 
-/// The angle of (x, y) in the first quadrant, given `t = min / max` with its error, less than the half turns that are
-/// added: `turns * pi/2 + sign * atan(t)`.
+/// The angle of (x, y) in the first quadrant, given `t = min / max` with its error, less than the
+/// half turns that are added: `turns * pi/2 + sign * atan(t)`.
 fn arc_tangent<'b>(t: Sum<'b>, turns: Value<'b>, negative: Value<'b>) -> Value<'b> {
     // atan(t) - t = t^3 P(t^2), the leading parts with their errors.
     let square = two_square(t.hi);

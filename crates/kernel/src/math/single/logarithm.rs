@@ -1,7 +1,8 @@
 //! Logarithms.
 //!
-//! `x = 2^k (1 + f)` with 1 + f between sqrt(1/2) and sqrt(2), `log(1 + f) = f - f^2/2 + f^3 P(f)` with P minimax (Remez);
-//! k ln 2 + f is added without error. Other bases multiply the sum, kept to twice the precision.
+//! `x = 2^k (1 + f)` with 1 + f between sqrt(1/2) and sqrt(2), `log(1 + f) = f - f^2/2 + f^3 P(f)`
+//! with P minimax (Remez); k ln 2 + f is added without error. Other bases multiply the sum, kept to
+//! twice the precision.
 
 use super::exact::{Sum, fast_two_sum, head, polynomial, two_sum};
 use super::exponential::LN2;
@@ -73,7 +74,8 @@ pub(in crate::math) fn log_sum(x: Value<'_>) -> Sum<'_> {
     fast_two_sum(s.hi, s.lo + (tail(f) + k * LN2[1]))
 }
 
-/// `k * scale[0] + log(1 + f) * c`, where `scale` is c ln 2 and `c` a constant, each in a head of few bits and a rest.
+/// `k * scale[0] + log(1 + f) * c`, where `scale` is c ln 2 and `c` a constant, each in a head of
+/// few bits and a rest.
 fn log_times<'b>(x: Value<'b>, scale: [f64; 2], c: [f64; 2]) -> Value<'b> {
     let (k, f) = reduce(normalized(x.bitcast(U32)));
     let k = k.cast(F32);

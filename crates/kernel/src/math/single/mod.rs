@@ -1,8 +1,8 @@
 //! The functions in f32.
 //!
-//! No f64 is used: there are adapters without it. Special values are found and made by their bits, because a driver may
-//! assume that float operations see no NaN and may flush subnormals. Subnormal arguments and results are exact all the
-//! same: no operation on floats meets one.
+//! No f64 is used: there are adapters without it. Special values are found and made by their bits,
+//! because a driver may assume that float operations see no NaN and may flush subnormals. Subnormal
+//! arguments and results are exact all the same: no operation on floats meets one.
 
 use crate::builder::Value;
 use crate::types::ScalarType::F32;
@@ -58,7 +58,8 @@ fn select_bits<'b>(cond: Value<'b>, special: u32, bits: Value<'b>) -> Value<'b> 
     cond.select(bits.builder().u32(special), bits).bitcast(F32)
 }
 
-/// `n / d` to more than f32's precision, for d in [1, 2] and a quotient whose square is far from underflow.
+/// `n / d` to more than f32's precision, for d in [1, 2] and a quotient whose square is far from
+/// underflow.
 fn ratio<'b>(n: Sum<'b>, d: Sum<'b>) -> Sum<'b> {
     let r = reciprocal_significand(d.hi);
     let hi = n.hi * r;

@@ -1,13 +1,14 @@
-//! Powers, in integer arithmetic: `x^y = 2^(y log2 x)` needs some 32 bits of the logarithm, more than f32 holds and
-//! less than two of them. Polynomials are minimax (Remez) and evaluated in fixed point: Qn has n fraction bits.
+//! Powers, in integer arithmetic: `x^y = 2^(y log2 x)` needs some 32 bits of the logarithm, more
+//! than f32 holds and less than two of them. Polynomials are minimax (Remez) and evaluated in fixed
+//! point: Qn has n fraction bits.
 
 use super::subnormal::{denormalized, normalized};
 use super::{INF, MAGNITUDE, NAN, SIGN};
 use crate::builder::Value;
 use crate::types::ScalarType::{F32, I32, U32};
 
-/// `log2(m) / (m - 1) - 1` in Q32 as an alternating polynomial in `(m - sqrt(1/2)) * 362/256`, for m of sqrt(1/2) to
-/// sqrt(2), within 2^-33; signs left out.
+/// `log2(m) / (m - 1) - 1` in Q32 as an alternating polynomial in `(m - sqrt(1/2)) * 362/256`, for
+/// m of sqrt(1/2) to sqrt(2), within 2^-33; signs left out.
 const LOG2: [u32; 12] = [
     0xb504_f36e,
     0xcdef_6bc9,
@@ -27,7 +28,8 @@ const EXP2: [u32; 7] = [0x58b9_0bfc, 0x1ebf_bdd2, 0x071a_c50b, 0x013b_19f1, 0x00
 /// Bits of sqrt(1/2).
 const SQRT_HALF: u32 = 0x3f35_04f3;
 
-/// Shifts of a number of two words, `a` the high one, for a shift of 0 to 31: the high word of the result.
+/// Shifts of a number of two words, `a` the high one, for a shift of 0 to 31: the high word of the
+/// result.
 fn shift_left<'b>(a: Value<'b>, b: Value<'b>, n: Value<'b>) -> Value<'b> {
     (a << n) | ((b >> 1) >> (n ^ 31))
 }
@@ -37,8 +39,8 @@ pub fn pow<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     pow_scaled(x, y, x.builder().i32(0))
 }
 
-/// `x^y * 2^scale` for a scale (i32) of 0 to 64; no bits are lost where `x^y` alone would be subnormal. Where `x^y` is 1
-/// because a base or an exponent is, the scale must be 0.
+/// `x^y * 2^scale` for a scale (i32) of 0 to 64; no bits are lost where `x^y` alone would be
+/// subnormal. Where `x^y` is 1 because a base or an exponent is, the scale must be 0.
 pub(in crate::math) fn pow_scaled<'b>(x: Value<'b>, y: Value<'b>, scale: Value<'b>) -> Value<'b> {
     let b = x.builder();
     let zero = b.u32(0);
@@ -65,7 +67,8 @@ pub(in crate::math) fn pow_scaled<'b>(x: Value<'b>, y: Value<'b>, scale: Value<'
     let (hi, lo) = (hi ^ flip, lo ^ flip);
     let log_negative = k_negative | (k.eq(0) & m_negative);
 
-    // Times y, both as 32-bit significands: the product of 64 bits, at most 4, has 62 fraction bits.
+    // Times y, both as 32-bit significands: the product of 64 bits, at most 4, has 62 fraction
+    // bits.
     let small = whole.eq(0);
     let (a, c) = (small.select(hi, whole), small.select(lo, hi));
     let zeros = b.u32(31) - a.max(1u32).highest_bit();

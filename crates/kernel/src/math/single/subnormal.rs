@@ -1,20 +1,20 @@
-//! Subnormal numbers without arithmetic on them, which an adapter may flush: their bits as if the exponent field went on
-//! below 1.
+//! Subnormal numbers without arithmetic on them, which an adapter may flush: their bits as if the
+//! exponent field went on below 1.
 
 use super::{MAGNITUDE, MIN_NORMAL, ONE, SIGN};
 use crate::builder::Value;
 use crate::types::ScalarType::{F32, I32, U32};
 
-/// Bits (i32) of a magnitude given by its bits (u32), with an exponent field down to -22 where it is subnormal, so that
-/// the significand has its leading one. Of zero the field is -126.
+/// Bits (i32) of a magnitude given by its bits (u32), with an exponent field down to -22 where it
+/// is subnormal, so that the significand has its leading one. Of zero the field is -126.
 pub(super) fn normalized(magnitude: Value<'_>) -> Value<'_> {
     // A subnormal m * 2^-149 becomes m * 2^-23.
     let lifted = ((magnitude | ONE).bitcast(F32) - 1.0).bitcast(I32) - (126 << 23);
     magnitude.lt(MIN_NORMAL).select(lifted, magnitude.bitcast(I32))
 }
 
-/// Bits (u32) of a positive number whose exponent field may be as low as -148: below 1 it is rounded to the nearest
-/// subnormal number, or to the least normal one.
+/// Bits (u32) of a positive number whose exponent field may be as low as -148: below 1 it is
+/// rounded to the nearest subnormal number, or to the least normal one.
 pub(super) fn denormalized(bits: Value<'_>) -> Value<'_> {
     // A multiple of 2^-149 is its own bits.
     let units = (bits + (149 << 23)).bitcast(F32).round().cast(U32);
@@ -26,8 +26,8 @@ pub(in crate::math) fn lowered(y: Value<'_>, k: u32) -> Value<'_> {
     (y.is_inf() | y.is_nan()).select(y, denormalized(y.bitcast(I32) - ((k as i32) << 23)).bitcast(F32))
 }
 
-/// `x * factor` for a positive factor of 2^-100 to 2^60, where `x` may be subnormal, or the product beside an `x` below
-/// 2^-63.
+/// `x * factor` for a positive factor of 2^-100 to 2^60, where `x` may be subnormal, or the product
+/// beside an `x` below 2^-63.
 pub(in crate::math) fn product<'b>(x: Value<'b>, factor: Value<'b>) -> Value<'b> {
     let bits = x.bitcast(U32);
     let magnitude = bits & MAGNITUDE;

@@ -1,8 +1,8 @@
 //! Sine, cosine and tangent.
 //!
-//! The argument loses a multiple of pi/2: up to 8192 by Cody and Waite's method with pi/2 in five parts, above by Payne
-//! and Hanek's with integers, in a branch. The rest, to twice the precision, goes to minimax (Remez) polynomials on
-//! [-pi/4, pi/4], arranged as in fdlibm's k_sin and k_cos.
+//! The argument loses a multiple of pi/2: up to 8192 by Cody and Waite's method with pi/2 in five
+//! parts, above by Payne and Hanek's with integers, in a branch. The rest, to twice the precision,
+//! goes to minimax (Remez) polynomials on [-pi/4, pi/4], arranged as in fdlibm's k_sin and k_cos.
 
 use super::exact::{Sum, fast_two_sum, polynomial, two_product, two_sum};
 use super::{INF, MAGNITUDE, NAN, SIGN, ratio, select_bits};
@@ -69,8 +69,9 @@ fn reduce_near(x: Value<'_>) -> Reduced<'_> {
 fn reduce_large(bits: Value<'_>) -> Reduced<'_> {
     let b = bits.builder();
     let m = (bits & 0x7f_ffff) | 0x80_0000;
-    // x = m 2^e with e of -10 to 104. The bits of 2/pi of weight 2^(2 - e) and more give whole turns: 96 bits from there
-    // decide the rest. `skip` of them lie before, counted from the zero word's first bit.
+    // x = m 2^e with e of -10 to 104. The bits of 2/pi of weight 2^(2 - e) and more give whole
+    // turns: 96 bits from there decide the rest. `skip` of them lie before, counted from the zero
+    // word's first bit.
     let e = (bits >> 23) - 150;
     let skip = e + 30;
     let (word, shift) = (skip >> 5, skip & 31);
@@ -85,7 +86,8 @@ fn reduce_large(bits: Value<'_>) -> Reduced<'_> {
         shift.eq(0).select(w[i], joined)
     };
     let (high, middle, low) = (window(0), window(1), window(2));
-    // The product modulo 2^96, its top two bits the quadrant; of the lowest word only the high half counts.
+    // The product modulo 2^96, its top two bits the quadrant; of the lowest word only the high half
+    // counts.
     let part = low.mul_high(m);
     let sum = middle * m + part;
     let carry = sum.lt(part).select(b.u32(1), 0);

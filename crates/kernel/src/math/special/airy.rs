@@ -1,5 +1,5 @@
-//! The Airy function Ai: polynomials between -4.5 and 2, the first two zeros divided out, and its asymptotic forms
-//! elsewhere (DLMF 9.7).
+//! The Airy function Ai: polynomials between -4.5 and 2, the first two zeros divided out, and its
+//! asymptotic forms elsewhere (DLMF 9.7).
 
 use super::polynomial::piecewise;
 use super::sum::{Sum, exp_times, two_product};
@@ -10,7 +10,8 @@ use std::f64::consts::PI;
 
 const LEFT: f64 = -4.5;
 const RIGHT: f64 = 2.0;
-/// Beyond it the phase has no correct digit in either type (f32: none from some -1e9 on), and only the amplitude counts.
+/// Beyond it the phase has no correct digit in either type (f32: none from some -1e9 on), and only
+/// the amplitude counts.
 const REACH: f64 = 1e20;
 
 /// Ai(x); NaN at the infinities.
@@ -47,7 +48,8 @@ pub fn airy_ai(x: Value<'_>) -> Value<'_> {
             || {
                 let square = v * v;
                 let (p, q) = (AIRY_P.at(square), AIRY_Q.at(square) * v);
-                // sqrt(2) times sine and cosine of z + pi/4. The rest of z is an angle of its own: of a large z it is large.
+                // sqrt(2) times sine and cosine of z + pi/4. The rest of z is an angle of its own:
+                // of a large z it is large.
                 let ((s, c), (sl, cl)) = ((math::sin(z.hi), math::cos(z.hi)), (math::sin(z.lo), math::cos(z.lo)));
                 let (s, c) = (s * cl + c * sl, c * cl - s * sl);
                 result.set(amplitude * (1.0 / (2.0 * PI).sqrt()) * (p * (s + c) - q * (c - s)));

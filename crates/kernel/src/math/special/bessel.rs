@@ -1,9 +1,10 @@
 //! Bessel functions of orders 0 and 1 of real arguments.
 //!
-//! Modified ones: in powers of x^2 near zero, elsewhere an exponential, 1 / sqrt(x), and a polynomial in 1 / x. The
-//! others: up to 8 in powers of x^2 with their zeros divided out, above Hankel's form with sine and cosine (DLMF 10.17).
-//! The sum of angles is resolved by the sine and cosine of x itself, whose reduction is exact. At the infinities all but
-//! the scaled ones are NaN, as CPU's are.
+//! Modified ones: in powers of x^2 near zero, elsewhere an exponential, 1 / sqrt(x), and a
+//! polynomial in 1 / x. The others: up to 8 in powers of x^2 with their zeros divided out, above
+//! Hankel's form with sine and cosine (DLMF 10.17). The sum of angles is resolved by the sine and
+//! cosine of x itself, whose reduction is exact. At the infinities all but the scaled ones are NaN,
+//! as CPU's are.
 
 use super::polynomial::{Constant, Polynomial, piecewise};
 use super::sum::{Sum, exp_times, flipped_by, magnitude, product};
@@ -72,7 +73,8 @@ pub fn i1e(x: Value<'_>) -> Value<'_> {
 
 fn modified_second(x: Value<'_>, order: usize, scaled: bool) -> Value<'_> {
     let near = x.le(1.0);
-    // Not 1 elsewhere: NVIDIA's driver would make a minimum of it, which takes subnormal numbers for 0.
+    // Not 1 elsewhere: NVIDIA's driver would make a minimum of it, which takes subnormal numbers
+    // for 0.
     let c = near.select(x, x.like(0.5));
     let t = c * c;
     let log = math::log(c);

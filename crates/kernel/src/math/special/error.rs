@@ -1,8 +1,9 @@
 //! Relatives of the error function: its scaled complement, and inverses.
 //!
-//! The scaled complement after M. M. Shepherd and J. G. Laframboise, "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x"
-//! (1981). The inverse in `w = -log(1 - x^2)` after M. Giles, "Approximating the erfinv function" (2011), with other
-//! intervals, and to where the normal distribution's quantiles end.
+//! The scaled complement after M. M. Shepherd and J. G. Laframboise, "Chebyshev approximation of
+//! (1 + 2x) exp(x^2) erfc x" (1981). The inverse in `w = -log(1 - x^2)` after M. Giles,
+//! "Approximating the erfinv function" (2011), with other intervals, and to where the normal
+//! distribution's quantiles end.
 
 use super::polynomial::piecewise;
 use super::sum::{Sum, exp_times, flipped_by, magnitude, product, two_product};
@@ -29,7 +30,8 @@ pub fn erfcx(x: Value<'_>) -> Value<'_> {
 /// What maps `erfcx`'s argument to -1 to 1.
 const ERFCX_K: f64 = 3.75;
 
-/// The y with `erf(y) = x`, given the magnitude of x, and `w = -log((1 - x) (1 + x))`, which tells more where x is near 1.
+/// The y with `erf(y) = x`, given the magnitude of x, and `w = -log((1 - x) (1 + x))`, which tells
+/// more where x is near 1.
 fn inverse<'b>(x: Value<'b>, w: Value<'b>) -> Value<'b> {
     let far = w.gt(6.0);
     let root = math::sqrt(far.select(w, x.like(6.0)));

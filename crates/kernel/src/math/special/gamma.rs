@@ -1,8 +1,8 @@
 //! The logarithm of the gamma function, and its derivatives.
 //!
-//! Between 1/2 and 3 by polynomials with the zeros at 1 and 2 (the root of digamma) divided out, up to 8 (10) by the
-//! recurrence, above by Stirling's series, and left of zero by reflection (DLMF 5.4 to 5.11); the logarithm by the
-//! recurrence there too, as far as its zeros go.
+//! Between 1/2 and 3 by polynomials with the zeros at 1 and 2 (the root of digamma) divided out, up
+//! to 8 (10) by the recurrence, above by Stirling's series, and left of zero by reflection (DLMF
+//! 5.4 to 5.11); the logarithm by the recurrence there too, as far as its zeros go.
 
 use super::polynomial::piecewise;
 use super::sum::{Sum, SumVar, log_sum, magnitude, two_product, two_sum};
@@ -32,7 +32,8 @@ pub fn sin_pi(x: Value<'_>) -> Value<'_> {
     math::sin((x - x.round()) * PI)
 }
 
-/// How far left of zero the recurrence is taken: gamma is 1 or -1 at so many points that a type can tell from the poles.
+/// How far left of zero the recurrence is taken: gamma is 1 or -1 at so many points that a type can
+/// tell from the poles.
 fn reach(scalar: ScalarType) -> f64 {
     if scalar == ScalarType::F64 { 18.0 } else { 10.0 }
 }
@@ -41,7 +42,8 @@ fn reach(scalar: ScalarType) -> f64 {
 pub fn lgamma(x: Value<'_>) -> Value<'_> {
     let b = x.builder();
     let a = magnitude(x);
-    // Left of 0.7 gamma(1 + z), z = x + n, over x (x + 1) .. (x + n); above (a - 1) (a - 2) .. gamma(1 + z).
+    // Left of 0.7 gamma(1 + z), z = x + n, over x (x + 1) .. (x + n); above (a - 1) (a - 2) ..
+    // gamma(1 + z).
     let left = x.lt(0.7) & x.gt(-reach(x.scalar()));
     let large = a.ge(8.0) & !left;
     let z = b.var(left.select(x, a - 1.0));
@@ -90,8 +92,8 @@ const HALF_LOG_TAU_LESS_HALF: f64 = 0.418_938_533_204_672_7;
 pub fn digamma(x: Value<'_>) -> Value<'_> {
     let b = x.builder();
     let negative = x.lt(0);
-    // Left of 1 digamma(1 + z), z = x + n, less the sum of 1 / x to 1 / (x + n); above digamma(1 + z) plus such a sum. The
-    // sums are one fraction.
+    // Left of 1 digamma(1 + z), z = x + n, less the sum of 1 / x to 1 / (x + n); above digamma(1 +
+    // z) plus such a sum. The sums are one fraction.
     let left = x.lt(1.0) & x.gt(-10.0);
     let y = (negative & !left).select(1.0 - x, x);
     let large = y.ge(10.0);
@@ -136,7 +138,8 @@ pub fn digamma(x: Value<'_>) -> Value<'_> {
     (x.is_nan() | (x.is_inf() & negative)).select(x.like(f64::NAN), result)
 }
 
-/// `log gamma*(a)`'s exponential: `gamma(a) = sqrt(2 pi / a) (a / e)^a gamma*(a)`, for a of 8 and more.
+/// `log gamma*(a)`'s exponential: `gamma(a) = sqrt(2 pi / a) (a / e)^a gamma*(a)`, for a of 8 and
+/// more.
 pub fn scaled_gamma(a: Value<'_>) -> Value<'_> {
     let r = math::reciprocal(a);
     math::exp(LGAMMA_FAR.at(r * r) * r)

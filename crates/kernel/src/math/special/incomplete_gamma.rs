@@ -1,8 +1,9 @@
 //! The regularized incomplete gamma functions P and Q.
 //!
-//! Where both arguments are large and near each other by N. M. Temme's uniform expansion (DLMF 8.12), whose work does not
-//! grow with them; elsewhere by the power series of P or of Q's complement, or the continued fraction of Q, as in
-//! W. Gautschi, "A computational procedure for incomplete gamma functions" (1979). At most [`LIMIT`] terms.
+//! Where both arguments are large and near each other by N. M. Temme's uniform expansion (DLMF
+//! 8.12), whose work does not grow with them; elsewhere by the power series of P or of Q's
+//! complement, or the continued fraction of Q, as in W. Gautschi, "A computational procedure for
+//! incomplete gamma functions" (1979). At most [`LIMIT`] terms.
 
 use super::gamma::{lgamma1p, scaled_gamma};
 use super::sum::{erfc_lifted, exp_lifted, lift, lowered, pow_lifted, product};
@@ -79,7 +80,8 @@ fn lower_series<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
     lowered(power_part(a, x) * sum.get())
 }
 
-/// Q by the series of its complement: for small a and x, where P is near 1 and the difference would be lost.
+/// Q by the series of its complement: for small a and x, where P is near 1 and the difference would
+/// be lost.
 fn upper_series<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
     let b = a.builder();
     let (n, factor, sum) = (b.var(a.like(0.0)), b.var(a.like(1.0)), b.var(a.like(0.0)));
@@ -152,7 +154,8 @@ fn uniform<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
     lowered(0.5 * erfc_lifted(math::sqrt(a * half_square)) + rest)
 }
 
-/// P, or Q for `upper`, of `a` and `x`. NaN for negative arguments, and where both are zero or both infinite.
+/// P, or Q for `upper`, of `a` and `x`. NaN for negative arguments, and where both are zero or both
+/// infinite.
 fn regularized<'b>(a: Value<'b>, x: Value<'b>, upper: bool) -> Value<'b> {
     let b = a.builder();
     let one = a.like(1.0);

@@ -1,6 +1,6 @@
-//! Special functions, built like the elementary ones and on them, once for both float types: polynomials differ in
-//! length only. They are a few ulp from the exact value (docs/reference/numerics.md), near a function's zeros a few ulp of what
-//! surrounds them.
+//! Special functions, built like the elementary ones and on them, once for both float types:
+//! polynomials differ in length only. They are a few ulp from the exact value
+//! (docs/reference/numerics.md), near a function's zeros a few ulp of what surrounds them.
 
 use super::{Binary, Unary};
 use crate::builder::Value;

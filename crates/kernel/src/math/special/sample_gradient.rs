@@ -1,15 +1,18 @@
-//! How a sample of a gamma or a beta distribution moves with a parameter: the derivatives that the reparameterisation of
-//! both is made of.
+//! How a sample of a gamma or a beta distribution moves with a parameter: the derivatives that the
+//! reparameterisation of both is made of.
 //!
-//! With `F` the distribution function and `p` the density, a sample that stays at its quantile moves by `-(dF/da) / p`
-//! (M. Figurnov, S. Mohamed, A. Mnih, "Implicit Reparameterization Gradients", 2018). As `dp/da` is `p` times a difference of
-//! logarithms, `log t - E[log t]`, the numerator is an integral of one sign if it is taken over the side of `x` where the
-//! difference has one, from 0 or from the upper end. Both integrals are computed here without terms that cancel:
+//! With `F` the distribution function and `p` the density, a sample that stays at its quantile
+//! moves by `-(dF/da) / p` (M. Figurnov, S. Mohamed, A. Mnih, "Implicit Reparameterization
+//! Gradients", 2018). As `dp/da` is `p` times a difference of logarithms, `log t - E[log t]`, the
+//! numerator is an integral of one sign if it is taken over the side of `x` where the difference
+//! has one, from 0 or from the upper end. Both integrals are computed here without terms that
+//! cancel:
 //!
-//! - where `x` is small (of beta, near either end) as the power series of the incomplete function, each term times what
-//!   its own derivative adds, which are differences of digammas;
-//! - elsewhere over `v = |log t - log x|`, of beta `|logit t - logit x|`. There the density is `e^-h` with a convex `h`, so that
-//!   what counts ends where `h` is large enough, and tanh-sinh quadrature takes it from there, whatever the parameters.
+//! - where `x` is small (of beta, near either end) as the power series of the incomplete function,
+//!   each term times what its own derivative adds, which are differences of digammas;
+//! - elsewhere over `v = |log t - log x|`, of beta `|logit t - logit x|`. There the density is
+//!   `e^-h` with a convex `h`, so that what counts ends where `h` is large enough, and tanh-sinh
+//!   quadrature takes it from there, whatever the parameters.
 
 use super::gamma::digamma;
 use super::sum::fused;
@@ -134,8 +137,8 @@ fn series<'b>(
     sum.get()
 }
 
-/// The integral of `e^-h(v) weight(v)` from 0 on, for a convex `h` with `h(0) = 0`, of which `slope` is the derivative and which
-/// gets large at about `guess`.
+/// The integral of `e^-h(v) weight(v)` from 0 on, for a convex `h` with `h(0) = 0`, of which
+/// `slope` is the derivative and which gets large at about `guess`.
 fn integral<'b>(
     guess: Value<'b>,
     h: impl Fn(Value<'b>) -> Value<'b>,
@@ -178,15 +181,16 @@ fn integral<'b>(
     sum.get() * end * (FRAC_PI_2 * rule.step)
 }
 
-/// Where `h`, whose derivatives at 0 are `slope` and `curvature`, is as large as the rule wants, if it is a parabola.
+/// Where `h`, whose derivatives at 0 are `slope` and `curvature`, is as large as the rule wants, if
+/// it is a parabola.
 fn parabola_end<'b>(slope: Value<'b>, curvature: Value<'b>) -> Value<'b> {
     let reach = rule(slope).reach;
     let slope = slope.max(0.0);
     2.0 * reach / (slope + math::sqrt(slope * slope + 2.0 * reach * curvature))
 }
 
-/// `-(dP/da) / p` of the gamma distribution of shape `a` and scale 1 at `x`: how a sample moves with its shape. As on the CPU zero
-/// where `x` is not positive.
+/// `-(dP/da) / p` of the gamma distribution of shape `a` and scale 1 at `x`: how a sample moves
+/// with its shape. As on the CPU zero where `x` is not positive.
 pub fn gamma_sample_gradient<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
     let b = a.builder();
     let one = a.like(1.0);
@@ -225,8 +229,8 @@ pub fn gamma_sample_gradient<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
     (a.is_nan() | x.is_nan()).select(a.like(f64::NAN), y)
 }
 
-/// `-(dI/da) / p / (1 - x)` of the beta distribution of `a` and `total - a`, which stays as it is, at `x`. As on the CPU zero where `x`
-/// is not positive.
+/// `-(dI/da) / p / (1 - x)` of the beta distribution of `a` and `total - a`, which stays as it is,
+/// at `x`. As on the CPU zero where `x` is not positive.
 pub fn beta_sample_gradient<'b>(x: Value<'b>, a: Value<'b>, total: Value<'b>) -> Value<'b> {
     let b = a.builder();
     let one = a.like(1.0);
@@ -253,8 +257,9 @@ pub fn beta_sample_gradient<'b>(x: Value<'b>, a: Value<'b>, total: Value<'b>) ->
     b.if_else(
         lower | upper,
         || {
-            // (total)_n x^n / (a)_(n+1), times digamma(a + n + 1) - digamma(total + n) - log x; and from the other end
-            // (total)_n y^n / (b)_(n+1), times log x - digamma(a) + digamma(total + n).
+            // (total)_n x^n / (a)_(n+1), times digamma(a + n + 1) - digamma(total + n) - log x; and
+            // from the other end (total)_n y^n / (b)_(n+1), times log x - digamma(a) +
+            // digamma(total + n).
             let (first, argument) = (lower.select(ca, cb), lower.select(cx, cy));
             result.set(series(math::reciprocal(first), lower.select(-d, d), |t, f, n| {
                 let (r, s) = (math::reciprocal(first + (n + 1.0)), math::reciprocal(ct + n));

@@ -92,7 +92,8 @@ pub fn flipped_by<'b>(y: Value<'b>, x: Value<'b>) -> Value<'b> {
     (y.bitcast(unsigned) ^ sign).bitcast(y.scalar())
 }
 
-/// `x * factor` for a positive factor of 2^-100 to 2^60, where `x` may be subnormal, or the product of a tiny `x`.
+/// `x * factor` for a positive factor of 2^-100 to 2^60, where `x` may be subnormal, or the product
+/// of a tiny `x`.
 pub fn product<'b>(x: Value<'b>, factor: Value<'b>) -> Value<'b> {
     if x.scalar() == ScalarType::F64 { double::product(x, factor) } else { single::product(x, factor) }
 }

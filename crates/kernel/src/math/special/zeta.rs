@@ -1,7 +1,8 @@
 //! The Hurwitz zeta function, and the polygamma functions made of it.
 //!
-//! Ten terms of the series and the Euler-Maclaurin formula (DLMF 2.10). Left of zero, where the exponent must be an
-//! integer, the series over all integers and one from there on are all that is needed: constant time for every argument.
+//! Ten terms of the series and the Euler-Maclaurin formula (DLMF 2.10). Left of zero, where the
+//! exponent must be an integer, the series over all integers and one from there on are all that is
+//! needed: constant time for every argument.
 
 use super::sum::{lift, lowered, pow_lifted};
 use super::tables::EULER_MACLAURIN;
@@ -15,8 +16,8 @@ const TERMS: u32 = 10;
 /// `sum of (q + k)^-s` over k from 0, for s > 1 and q > 0.
 fn series<'b>(s: Value<'b>, q: Value<'b>) -> Value<'b> {
     let b = s.builder();
-    // About the exponent of the largest term: the bits of q are linear in its logarithm, nearly. Small terms are lifted, so
-    // that none is subnormal.
+    // About the exponent of the largest term: the bits of q are linear in its logarithm, nearly.
+    // Small terms are lifted, so that none is subnormal.
     let unsigned = s.scalar().unsigned();
     let digits = if s.scalar() == ScalarType::F64 { 52 } else { 23 };
     let exponent = (q.bitcast(unsigned) - q.like(1.0).bitcast(unsigned)).cast(s.scalar()) * 2f64.powi(-digits);
@@ -56,8 +57,8 @@ fn series<'b>(s: Value<'b>, q: Value<'b>) -> Value<'b> {
     result.get()
 }
 
-/// `sum of (q + k)^-s` over k from 0. Infinite at s = 1 and where a term is; NaN for s < 1, for a negative q unless s is
-/// an integer, and for infinite arguments where CPU's is.
+/// `sum of (q + k)^-s` over k from 0. Infinite at s = 1 and where a term is; NaN for s < 1, for a
+/// negative q unless s is an integer, and for infinite arguments where CPU's is.
 pub fn zeta<'b>(s: Value<'b>, q: Value<'b>) -> Value<'b> {
     let b = s.builder();
     let zero = q.is_zero();
@@ -66,8 +67,9 @@ pub fn zeta<'b>(s: Value<'b>, q: Value<'b>) -> Value<'b> {
     let plain = s.gt(1.0) & !pole & !s.is_inf() & !q.is_inf();
     let exponent = plain.select(s, s.like(2.0));
     let sign = odd(exponent).select(s.like(-1.0), s.like(1.0));
-    // Left of zero, with f from q to the integer below, the sum over all integers less that below q:
-    // zeta(s, f) + (-1)^s (zeta(s, 1 - f) - zeta(s, 1 - q)). Beside zero, where f would round, q^-s + zeta(s, 1 + q).
+    // Left of zero, with f from q to the integer below, the sum over all integers less that below
+    // q: zeta(s, f) + (-1)^s (zeta(s, 1 - f) - zeta(s, 1 - q)). Beside zero, where f would round,
+    // q^-s + zeta(s, 1 + q).
     let reflected = plain & left;
     let beside = reflected & q.gt(-0.5);
     let f = q - q.floor();
