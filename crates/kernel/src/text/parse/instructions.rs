@@ -76,7 +76,8 @@ impl<'t, 'b> Parser<'t, 'b> {
         if a.ty() != ty || b.ty() != ty {
             return Err(Wrong::new(token.at, format!("select of {}, {} gives no {ty}", a.ty(), b.ty())));
         }
-        Ok(cond.select(a, b))
+        // Not by the builder, which chooses between constants by their bits.
+        self.define(token.at, ty, Inst::Select(cond.id, a.id, b.id))
     }
 
     /// A function of the library: its arguments.

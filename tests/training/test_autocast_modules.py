@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 import torch
-from support.compare import assert_same
-from support.dtypes import HALVES
 from torch import nn
+
+from tests.support.compare import assert_same
+from tests.support.dtypes import HALVES
 
 LAYER: dict[str, Any] = {"d_model": 8, "nhead": 2, "dim_feedforward": 16, "batch_first": True}
 PADDED = torch.tensor([[False, False, False], [False, False, True]])

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import torch
 import torch_dml
-from support.compare import assert_matches_cpu
-from support.late import late
+
+from tests.support.compare import assert_matches_cpu
+from tests.support.late import late
 
 aten = torch.ops.aten
 
