@@ -1,7 +1,7 @@
 //! Times attention on matrix units by the GPU's own clock, and checks it against float64.
 //!
 //! ```text
-//! cargo run --release -p dml-ops --example attention -- [--sizes 1x16x4096x128,..] [--tiles table|all|T,T..]
+//! cargo run --release -p dml-aten --example attention -- [--sizes 1x16x4096x128,..] [--tiles table|all|T,T..]
 //!     [--roles forward,query,key,value,keyvalue] [--dtype bf16] [--causal 1] [--device 0] [--runs 12]
 //! ```
 //!

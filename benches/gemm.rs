@@ -1,7 +1,7 @@
 //! Times products of matrices by the GPU's own clock, and checks them against float64.
 //!
 //! ```text
-//! cargo run --release -p dml-ops --example gemm -- [--sizes 256,1024,64x10x4096] [--tiles all|table|matrix|T,T..]
+//! cargo run --release -p dml-aten --example gemm -- [--sizes 256,1024,64x10x4096] [--tiles all|table|matrix|T,T..]
 //!     [--dtype f32] [--layout nn,nt,tn,tt] [--split-k 1,4] [--batch 1] [--device 0] [--runs 12] [--left-f32]
 //! ```
 //!

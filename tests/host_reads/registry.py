@@ -74,7 +74,9 @@ class Operator:
 
     @property
     def is_random(self) -> bool:
-        """Whether results are random numbers, the memory as it is found, or counts of a tensor's changes."""
+        """Whether results are random numbers, the memory as it is found, or counts of a tensor's
+        changes.
+        """
         random = torch.Tag.nondeterministic_seeded in _found(self.name)[1]
         return (
             random

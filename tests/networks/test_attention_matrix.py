@@ -2,7 +2,7 @@
 everywhere.
 
 What the kernels of real tiles compute is tested by the interpreter
-(crates/ops/src/attention/units/interpreted.rs); here are few kernels, since software adapters
+(crates/compute/src/attention/units/interpreted.rs); here are few kernels, since software adapters
 compile them slowly.
 """
 

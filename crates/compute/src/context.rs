@@ -23,7 +23,7 @@ pub trait Environment {
     /// New memory on the device of this index, uninitialised; it stays for the time of the call.
     ///
     /// # Errors
-    /// [`Error::Allocation`](crate::Error::Allocation), [`Error::Engine`](crate::Error::Engine).
+    /// [`Error::Allocation`], [`Error::Engine`].
     fn allocate(&self, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> Result<View>;
     /// Whether results must be the same in each run, where a faster way would not give that.
     fn deterministic(&self) -> bool;

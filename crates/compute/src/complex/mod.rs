@@ -1,7 +1,7 @@
 //! Operators of complex tensors.
 //!
-//! The operators of reals never see them: a call that has one goes to [`run_complex`], which knows
-//! how the operator is done with reals, or falls back. There are four ways, by [`Route`].
+//! The operators of reals never see them: a call that has one goes to `run_complex`, which knows
+//! how the operator is done with reals, or falls back. There are four ways, by `Route`.
 
 pub mod by_parts;
 pub mod comparison;

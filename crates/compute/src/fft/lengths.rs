@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// The most numbers that an invocation transforms at a time, but for [`MAX_PRIME`].
+/// The most numbers that an invocation transforms at a time, but for `MAX_PRIME`.
 pub const MAX_RADIX: u32 = 16;
 
 /// The largest prime that is a radix; lengths with larger ones are convolutions, which lose three

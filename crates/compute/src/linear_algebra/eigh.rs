@@ -2,7 +2,7 @@
 //!
 //! Small ones are [Jacobi's](super::two_sided_jacobi). Others become
 //! [tridiagonal](super::tridiagonal), whose eigenvectors are found by [divide and
-//! conquer](super::divide_and_conquer), and eigenvalues alone by [bisection](super::bisection). A
+//! conquer](super::divide_and_conquer), and eigenvalues alone by [bisection]. A
 //! matrix is scaled by a power of two for all of it. How much there is to do depends on the sizes
 //! alone: the host waits once, for whether all numbers are finite.
 

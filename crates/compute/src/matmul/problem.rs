@@ -77,7 +77,7 @@ impl Problem {
         run(self.some_rows(rows, self.size[1] - rows), rest)
     }
 
-    /// Whether [`some_rows`](Self::some_rows) exist by themselves.
+    /// Whether `some_rows` exist by themselves.
     pub fn is_by_rows(&self) -> bool {
         matches!(self.a.strides, PatternStrides::Strided { .. }) && self.finish.out.split.is_none()
     }

@@ -1,4 +1,4 @@
-//! Products of tensors: their result, what is added to them, and the [`Problem`] that they are.
+//! Products of tensors: their result, what is added to them, and the `Problem` that they are.
 
 use crate::context::Context;
 use crate::scalar::Scalar;

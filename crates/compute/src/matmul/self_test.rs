@@ -3,7 +3,7 @@
 //! The shapes of matrices that the adapter offers for a dtype are tried one after the other, best
 //! first, in tiles of one matrix a subgroup and of several, with operands either way round.
 //! Products of whole numbers are exact, so they are compared with the host's, bit for bit. The
-//! verdict on a shape is noted on disk ([`Device::note`](dml_engine::Device::note)): the next
+//! verdict on a shape is noted on disk (`Device::adapter_record`): the next
 //! process of the same version, on the same adapter and driver, tries nothing.
 
 use crate::context::Context;

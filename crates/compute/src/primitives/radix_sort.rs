@@ -5,7 +5,7 @@
 //! a block of a row, the counts of all blocks are summed up digit by digit, and each workgroup puts
 //! its elements where the sums say (Satish, Harris and Garland, "Designing efficient sorting
 //! algorithms for manycore GPUs", IPDPS 2009). It sorts a tile of its block at a time by the digit
-//! first ([`block_sort`](super::block_sort)), so that neighbours are written together.
+//! first ([`block_sort`]), so that neighbours are written together.
 //!
 //! The first pass reads elements or keys, the last one writes elements, and no other memory is
 //! needed than two keys and two positions an element.

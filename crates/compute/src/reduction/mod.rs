@@ -1,6 +1,6 @@
 //! Reductions: an operator that folds elements of its input along some dimensions.
 //!
-//! A [`Fold`] says what is accumulated; [`reduce`] runs it over any dims of strided tensors. The
+//! A [`Fold`] says what is accumulated; `reduce` runs it over any dims of strided tensors. The
 //! order of additions is a tree that depends on shapes, strides and alignment only, so that every
 //! adapter gives the same bits: each invocation adds a few dozen elements in several independent
 //! chains, a workgroup joins its chains in shared memory, and long reductions leave partial results

@@ -1,5 +1,5 @@
 //! Rows of a few thousand elements, sorted digit by digit in one workgroup
-//! ([`block_sort`](crate::primitives::block_sort)): an element is read once and written once.
+//! ([`block_sort`]): an element is read once and written once.
 
 use crate::context::Context;
 use crate::error::Result;

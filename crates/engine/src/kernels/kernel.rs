@@ -85,7 +85,7 @@ impl KernelRef {
         self.0.counts
     }
 
-    /// Whether the compilation has ended, with or without success. [`pipeline`](Self::pipeline)
+    /// Whether the compilation has ended, with or without success. Asking for the pipeline
     /// then costs nothing.
     pub fn is_compiled(&self) -> bool {
         self.0.pipeline.get().is_some()

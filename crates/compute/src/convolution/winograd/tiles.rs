@@ -52,7 +52,7 @@ impl<'t> Tiles<'t> {
         self.images[1] * self.count[0] * self.count[1]
     }
 
-    /// [`total`](Self::total), filled up with tiles of zeros so that loads of several fit.
+    /// `total`, filled up with tiles of zeros so that loads of several fit.
     pub fn padded(&self) -> i64 {
         padded(self.total())
     }
