@@ -26,7 +26,7 @@ LEFT_OUT = {
 # Operators that are not called, and why.
 LEFT_OUT_OPERATORS = {
     "aten::_foreach_copy": "counts its lists after it has indexed them",
-    "aten::_grid_sampler_2d_cpu_fallback_backward": "leaves numbers unwritten; tests/conformance/test_host_reads.py calls it",
+    "aten::_grid_sampler_2d_cpu_fallback_backward": "leaves numbers unwritten; test_host_reads.py calls it",
     "aten::_sobol_engine_draw": "checks no bounds; tests/conformance/test_host_reads.py calls it",
     "aten::_sobol_engine_ff_": "checks no bounds; tests/conformance/test_host_reads.py calls it",
     "aten::_sobol_engine_initialize_state_": "checks no bounds; tests/conformance/test_host_reads.py calls it",
