@@ -1,7 +1,7 @@
 """Write the generated parts of the documentation; with --check, say which of them are out of date.
 
 python scripts/docs            # command line, environment variables, performance, README's figures
-python scripts/docs --check    # the same without writing; and lines that are too long
+python scripts/docs --check    # the same without writing
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from pathlib import Path
 import command_line
 import environment
 import performance
-from lines import too_long
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,9 +28,7 @@ def main() -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(files[path], "utf-8")
         print(f"{path.relative_to(ROOT)}: {'out of date; run `python scripts/docs`' if check else 'written'}")
-    problems = too_long(ROOT)
-    print(*problems, sep="\n", end="\n" if problems else "")
-    return 1 if problems or (check and stale) else 0
+    return 1 if check and stale else 0
 
 
 if __name__ == "__main__":
