@@ -1,7 +1,7 @@
 """The cases: each program of the folder `programs`, once for each list of arguments that it names.
 
-A program is a script as users write them, with nothing of torch-dml in it. The first line of its
-docstring says what it does. A line after it may be `modes: cpu, cuda`, where it makes no sense in
+A program is a script as users write them, with nothing of torch-dml in it. The first lines of its
+docstring say what it does. A line after them may be `modes: cpu, cuda`, where it makes no sense in
 the others; a line `arguments: --fp16`, which may be empty, is one for each case. It ends by
 printing a line of JSON: the device that it used, the numbers that it came to, and the tolerance,
 relative and absolute, that they have:
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,6 +79,8 @@ def read(folder: Path = PROGRAMS) -> list[Case]:
 
 def _cases(path: Path) -> list[Case]:
     what, *rest = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").splitlines() or [""]
+    while rest and rest[0] and not re.match(r"\w+:", rest[0]):
+        what = f"{what} {rest.pop(0)}"
     modes: tuple[str, ...] = MODES
     lists: list[tuple[str, ...]] = []
     for line in rest:

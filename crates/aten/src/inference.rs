@@ -43,8 +43,12 @@ pub fn infer(operator: &Operator, args: &[Arg], device: &Arc<Device>, host: &dyn
     call.context.phase = Phase::Infer;
     dispatch(&mut call, operator)?;
     let results = call.returns;
-    let given = tensors(&results).filter(|t| t.storage.start >= FIRST).map(|t| t.storage.end - t.storage.start);
-    Ok(Inferred { scratch: host.allocated.get() - given.sum::<u64>(), results })
+    let mut given: SmallVec<[AddressRange; 4]> =
+        tensors(&results).map(|t| t.storage).filter(|storage| storage.start >= FIRST).collect();
+    given.sort_unstable_by_key(|storage| storage.start);
+    given.dedup();
+    let given: u64 = given.iter().map(|storage| storage.end - storage.start).sum();
+    Ok(Inferred { scratch: host.allocated.get() - given, results })
 }
 
 /// Runs `operator` so that its tensor results are `outputs`, in order: of the dtypes, shapes and
@@ -171,7 +175,6 @@ impl Host for Describing<'_> {
         let range = tensor.range();
         if range.end - range.start > held {
             tensor.storage = self.memory(range.end - range.start);
-            self.allocated.set(self.allocated.get() - (range.end - range.start));
             tensor.data = tensor.storage.start;
         }
         Ok(())
