@@ -1,9 +1,9 @@
 // Written by `make abi` from the sources of crates/torch.
 // clang-format off
 //
-// The C ABI of the engine, libdml_torch. The PyTorch plugins call it through `plugin/engine.h`, and
-// the Python package through `python/torch_dml/abi.py`. Both files are written from the sources of
-// this crate (`tests/abi`). It is plain C without PyTorch's types.
+// The C ABI of the engine, libdml_torch. The PyTorch plugins call it through `plugin/engine.h`,
+// and the Python package through `python/torch_dml/abi.py`. Both files are written from the
+// sources of this crate (`tests/abi`). It is plain C without PyTorch's types.
 //
 // A function that can fail returns a `DmlStatus`; `dml_last_error()` has the message. Sizes and
 // strides are in elements, memory figures in bytes. No panic crosses the interface, and no pointer
@@ -12,11 +12,12 @@
 //
 // - **places**: a pointer for a result is not null, aligned, and valid for a write of its type;
 // - **arrays**: a pointer with a length is valid for that many initialised values. Nobody writes
-//   them during the call, unless the call itself does. If the length is 0, the pointer may be null;
+//   them during the call, unless the call itself does. If the length is 0, the pointer may be
+//   null;
 // - **values**: a `DmlValue` has the content that its tag selects, and its arrays are valid as
 //   above during the call;
-// - **host**: the functions of a `DmlHost` may be called, with its `context`, on the calling thread
-//   until the call returns;
+// - **host**: the functions of a `DmlHost` may be called, with its `context`, on the calling
+//   thread until the call returns;
 // - **handles**: a handle is 0, or the result of the function that makes handles of its kind, and
 //   was not freed. Several threads may use it at a time, but not while a thread frees it;
 // - **texts**: a string is null or ends with a 0.
@@ -263,8 +264,8 @@ struct DmlStat {
   int64_t freed;  // Sum of decreases.
 };
 
-// Figures of some blocks. A block is active until it is freed: what PyTorch calls active is what
-// it calls allocated.
+// Figures of some blocks. A block is active until it is freed.
+// What PyTorch calls active is what it calls allocated.
 struct DmlPoolStats {
   DmlStat allocation;  // Blocks in use.
   DmlStat segment;  // Segments held from the driver.

@@ -159,8 +159,8 @@ class DmlStat(Structure):
 
 
 class DmlPoolStats(Structure):
-    """Figures of some blocks. A block is active until it is freed: what PyTorch calls active is
-    what it calls allocated.
+    """Figures of some blocks. A block is active until it is freed.
+    What PyTorch calls active is what it calls allocated.
     """
 
     _fields_ = (

@@ -310,8 +310,8 @@ pub struct DmlStat {
     pub freed: i64,
 }
 
-/// Figures of some blocks. A block is active until it is freed: what PyTorch calls active is what
-/// it calls allocated.
+/// Figures of some blocks. A block is active until it is freed.
+/// What PyTorch calls active is what it calls allocated.
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Default)]
 pub struct DmlPoolStats {

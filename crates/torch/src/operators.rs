@@ -131,28 +131,9 @@ pub unsafe extern "C" fn dml_infer(
             lists.clear();
             described.clear();
             described.extend(inferred.results);
-            for i in 0..nresults {
-                let value = match described.get(i) {
-                    None | Some(Ret::None) => NONE,
-                    Some(Ret::Scalar(s)) => from_scalar(*s),
-                    Some(Ret::Unsigned(bits)) => {
-                        DmlValue { tag: tag::UNSIGNED, len: 0, u: DmlPayload { integer: bits.cast_signed() } }
-                    }
-                    Some(Ret::Tensor(t)) => {
-                        DmlValue { tag: tag::TENSOR, len: 0, u: DmlPayload { tensor: description(t) } }
-                    }
-                    Some(Ret::Tensors(list)) => {
-                        let list: Vec<_> = list.iter().map(description).collect();
-                        let (len, tensors) = (list.len() as i64, list.as_ptr());
-                        lists.push(list);
-                        DmlValue { tag: tag::TENSORS, len, u: DmlPayload { tensors } }
-                    }
-                };
-                // SAFETY: the contract's places: room for `nresults` results.
-                unsafe { results.add(i).write(value) };
-            }
-        });
-        Ok(())
+            // SAFETY: the contract's places: room for `nresults` results.
+            unsafe { write(described, results, nresults, lists, |t| Ok(description(t))) }
+        })
     })
 }
 
@@ -210,6 +191,25 @@ fn explain(e: dml_aten::Error, name: &str, args: &[Arg]) -> Failure {
 /// `results` is valid for writes of `nresults` values.
 unsafe fn deliver(returns: &[Ret], results: *mut DmlValue, nresults: usize) -> Result<(), Failure> {
     let mut lists = Vec::new();
+    // SAFETY: the caller's promise.
+    unsafe { write(returns, results, nresults, &mut lists, |t| known(to_abi(t)))? };
+    if !lists.is_empty() {
+        LISTS.set(lists);
+    }
+    Ok(())
+}
+
+/// Writes results as values, their tensors by `tensor`. The pointers of lists are into `lists`.
+///
+/// # Safety
+/// `results` is valid for writes of `nresults` values.
+unsafe fn write(
+    returns: &[Ret],
+    results: *mut DmlValue,
+    nresults: usize,
+    lists: &mut Vec<Vec<DmlTensor>>,
+    tensor: impl Fn(&View) -> Result<DmlTensor, Failure>,
+) -> Result<(), Failure> {
     for i in 0..nresults {
         let value = match returns.get(i) {
             None | Some(Ret::None) => NONE,
@@ -217,9 +217,9 @@ unsafe fn deliver(returns: &[Ret], results: *mut DmlValue, nresults: usize) -> R
             Some(Ret::Unsigned(bits)) => {
                 DmlValue { tag: tag::UNSIGNED, len: 0, u: DmlPayload { integer: bits.cast_signed() } }
             }
-            Some(Ret::Tensor(t)) => DmlValue { tag: tag::TENSOR, len: 0, u: DmlPayload { tensor: known(to_abi(t))? } },
+            Some(Ret::Tensor(t)) => DmlValue { tag: tag::TENSOR, len: 0, u: DmlPayload { tensor: tensor(t)? } },
             Some(Ret::Tensors(list)) => {
-                let list: Vec<_> = list.iter().map(|t| known(to_abi(t))).collect::<Result<_, _>>()?;
+                let list: Vec<_> = list.iter().map(&tensor).collect::<Result<_, _>>()?;
                 let (len, tensors) = (list.len() as i64, list.as_ptr());
                 lists.push(list);
                 DmlValue { tag: tag::TENSORS, len, u: DmlPayload { tensors } }
@@ -227,9 +227,6 @@ unsafe fn deliver(returns: &[Ret], results: *mut DmlValue, nresults: usize) -> R
         };
         // SAFETY: the caller's promise; `i` is below `nresults`.
         unsafe { results.add(i).write(value) };
-    }
-    if !lists.is_empty() {
-        LISTS.set(lists);
     }
     Ok(())
 }
