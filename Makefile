@@ -43,10 +43,14 @@ help:
 	@echo "make test-address  run the engine's tests under AddressSanitizer; make test-miri: those without a device under miri"
 	@echo "make test-newer-mesa  run every test on Mesa 26 under Debian 13; see scripts/newer-mesa.sh --help"
 	@echo "make smoke-newer-mesa the small set of them"
+	@echo "make smoke-swiftshader  run it on another software adapter; see scripts/swiftshader.sh --help"
+	@echo "make gpus   compile the kernels of all tests with the drivers of GPUs that are not at hand, and write docs/reference/gpus.md; see scripts/other-gpus.sh --help"
+	@echo "make smoke-gpus  compile those of the small set of tests for GPUS=\"navi31 skl\""
 	@echo "make test-windows  build the crates for Windows and run their tests under Wine; see scripts/windows.sh --help"
 	@echo "make test-hlsl  compile the smoke tests' kernels as HLSL and run them so; DXC=libdxcompiler.so HLSL_TESTS=tests for all"
 	@echo "make lint   check the style of Rust and Python"
 	@echo "make docs   build the site of the documentation in target/site; make docs-check: only check it"
+	@echo "make tables write the plugin's list of hot operators and the page of elementwise functions, after a change of either table"
 	@echo "make abi    write the C header and the Python module of the engine's interface, after a change of it"
 	@echo "make wheel  make an installable wheel in dist/"
 	@echo "make release  make the wheels for x86-64 and aarch64, with a bill of materials and hashes, in dist/; RELEASE=--help"
@@ -193,6 +197,19 @@ smoke-newer-mesa: test-system $(package)
 	TORCH_DML_SPIRV_DIR=$(spirv) scripts/newer-mesa.sh $(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
 	scripts/newer-mesa.sh $(py) scripts/check_spirv.py $(spirv)
 
+.PHONY: smoke-swiftshader
+smoke-swiftshader: test-system $(package)
+	scripts/swiftshader.sh $(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
+
+# What was recorded and compiled is in target/gpus, and is not done again: `python -m tests.gpus --help`. The page
+# is that of TORCH=2.11.0.
+GPUS ?= navi31 skl bmg 740
+.PHONY: gpus smoke-gpus
+gpus: test-system $(package)
+	$(py) -m tests.gpus --jobs $(shell nproc) --write docs/reference/gpus.md
+smoke-gpus: test-system $(package)
+	$(py) -m tests.gpus $(GPUS) --tests "-m smoke" --no-bench --jobs $(shell nproc)
+
 # Installs what it needs itself. Wine's prefix and what is built are in target.
 .PHONY: test-windows
 test-windows: test-system
@@ -202,6 +219,12 @@ test-windows: test-system
 .PHONY: abi
 abi: test-system
 	WRITE=1 cargo test --package dml-torch --test abi
+
+# plugin/operators/hot_operators.h, from the table of operators of crates/aten, and
+# docs/reference/elementwise.md, from the catalogue of crates/compute.
+.PHONY: tables
+tables: test-system
+	WRITE=1 cargo test --package dml-aten --package dml-compute --lib is_what_the_table_says
 
 # The crates that have rustdoc.
 documented := -p dml-environment -p dml-gpu -p dml-kernel -p dml-vulkan -p dml-engine -p dml-compute -p dml-aten -p dml-torch
@@ -217,9 +240,9 @@ lint: test-system $(environment)
 	$(py) scripts/third_party_notices.py --check
 	$(py) scripts/docs --check
 	$(py) scripts/check_width.py
-	$(VENV)/bin/clang-format --dry-run --Werror plugin/*.cpp plugin/*.h
+	$(VENV)/bin/clang-format --dry-run --Werror $(shell find plugin -name "*.cpp" -o -name "*.h")
 	$(py) -m mypy python/torch_dml python/torch_directml python/torch_dml_autoload.py \
-		tests/accuracy tests/opinfo tests/fuzz tests/host_reads tests/libraries/*.py tests/device_generic/*.py tests/support/workers.py \
+		tests/accuracy tests/opinfo tests/fuzz tests/gpus tests/host_reads tests/libraries/*.py tests/device_generic/*.py tests/support/workers.py \
 		tests/support/shards.py tests/support/json_lines.py tests/support/torch_versions.py examples/*.py \
 		scripts/check_width.py scripts/import_circles.py scripts/third_party_notices.py
 
@@ -308,7 +331,7 @@ release-system:
 $(environment): | system
 	test -x $(py) || $(PYTHON) -m venv $(VENV)
 	$(py) -m pip install --upgrade pip
-	$(py) -m pip install "torch==$(TORCH)" "setuptools>=77" "rich>=13" "numpy" "scikit-learn>=1.3" "pytest>=8" \
+	$(py) -m pip install "torch==$(TORCH)" "setuptools>=77" "rich>=13" "numpy" "scikit-learn>=1.3" "pytest>=9" \
 		"pytest-xdist>=3" "expecttest" "ruff==0.17.6" "mypy==2.4.1" "clang-format==20.1.8" $(vision)
 	rm -f $(VENV)/.torch-* $(package)
 	touch $@

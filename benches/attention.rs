@@ -5,11 +5,12 @@
 //!     [--roles forward,query,key,value,keyvalue] [--dtype bf16] [--causal 1] [--device 0] [--runs 12]
 //! ```
 //!
-//! A size is batch, heads, length and elements of a head; a tile is written as `4x16x64`:
-//! subgroups, rows of each, and columns of a step, with `l` behind it for lazy sums (forward) and
-//! `s` where rows stay in shared memory. `table` tries all that the library has for the size, the
-//! one that it takes first; `all` many more. Rates count the products that a role computes: 2
-//! forward and for values, 3 for queries and for keys, 4 for keys and values together.
+//! A size is batch, heads, sequence length and head dimension. A tile is written as `4x16x64`:
+//! subgroups, rows per subgroup, and columns per step, with the suffix `l` for lazy rescaling of
+//! the sums (forward) and `s` for rows in workgroup memory. `table` tries all tiles that the
+//! library has for the size, its first choice first; `all` many more. Rates count the matrix
+//! products of a role: 2 for forward and for the gradient of values, 3 for the gradients of queries
+//! and of keys, 4 for the gradients of keys and values together.
 
 #[path = "../crates/aten/tests/common/mod.rs"]
 mod common;
@@ -17,11 +18,11 @@ mod common;
 use common::{Random, TestHost, Values, decode, encode};
 use dml_aten::Call;
 use dml_compute::View;
-use dml_compute::attention::units::{Parts, Problem, Role, Tile, tiles};
-use dml_compute::matmul::matrix_select;
+use dml_compute::attention::matrix_units::{MatrixLayouts, Problem, Role, Tile, tiles};
+use dml_compute::matmul::matrix_unit_select;
 use dml_kernel::DType;
 
-/// What `--tiles all` tries.
+/// The tiles of `--tiles all`.
 const VARIANTS: &[&str] = &[
     "4x16x16",
     "4x16x32",
@@ -106,7 +107,7 @@ fn options() -> Result<Options, String> {
     Ok(o)
 }
 
-/// The tensors of one size, on the device and as doubles.
+/// The tensors of one size, on the device and as f64.
 struct Data {
     size: [i64; 4],
     /// Queries, keys, values, and the result's gradient.
@@ -151,7 +152,8 @@ impl Data {
         1.0 / (self.size[3] as f64).sqrt()
     }
 
-    /// Inner products of the result and its gradient, of a forward result that is there.
+    /// Computes the inner products of each row of the result with its gradient; needs a forward
+    /// result.
     fn fill_deltas(&self, host: &TestHost) {
         let width = self.size[3] as usize;
         let out = host.read(&self.outs[0]);
@@ -160,13 +162,13 @@ impl Data {
         host.device.upload(self.deltas.data, &bytes).expect("the device works");
     }
 
-    /// Row `i` of a head, of given tensor `which`.
+    /// Row `i` of a head of the given tensor with index `which`.
     fn row(&self, which: usize, head: usize, i: usize) -> &[f64] {
         let (length, width) = (self.size[2] as usize, self.size[3] as usize);
         &self.numbers[which][(head * length + i) * width..][..width]
     }
 
-    /// The largest error of a few rows of the results, relative to the largest number in them.
+    /// The largest error in a sample of rows, relative to their largest value.
     fn error(&self, host: &TestHost, o: &Options, role: Role) -> f64 {
         let [batch, heads, length, width] = self.size.map(|n| n as usize);
         let found = self.outs.each_ref().map(|out| host.read(out));
@@ -186,7 +188,7 @@ impl Data {
                     continue;
                 }
                 let score = self.scale() * dot(self.row(0, head, query), self.row(1, head, key));
-                // Forward, any base will do.
+                // The forward pass may subtract anything from the scores.
                 let weight = (score - if role == Role::Forward { 0.0 } else { logs[at(query)] }).exp();
                 total += weight;
                 let slope = dot(self.row(3, head, query), self.row(2, head, key)) - deltas[at(query)];
@@ -224,23 +226,23 @@ fn dot(x: &[f64], y: &[f64]) -> f64 {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let o = options()?;
-    // SAFETY: no other thread runs yet.
+    // SAFETY: this is the only thread.
     unsafe { std::env::set_var("DML_TEST_DEVICE", o.device.to_string()) };
     let host = TestHost::new();
     let info = host.device.info();
     println!("{} ({})", info.name, info.driver_info);
     let call = Call::named("attention", dml_engine::FaultKind::Index, &[], &host.device, &host);
     let units =
-        matrix_select::candidates(info, o.dtype).next().ok_or("the adapter has no matrix units for the dtype")?;
-    let parts = Parts::of(&call, units, o.dtype)?.ok_or("it cannot be told who holds what of a matrix")?;
-    println!("weights stay in registers: {}", parts.goes_directly());
-    println!("{parts:?}");
+        matrix_unit_select::candidates(info, o.dtype).next().ok_or("the adapter has no matrix units for the dtype")?;
+    let layouts = MatrixLayouts::of(&call, units, o.dtype)?.ok_or("it cannot be told who holds what of a matrix")?;
+    println!("weights stay in registers: {}", layouts.accumulator_is_operand());
+    println!("{layouts:?}");
     println!("{:>20} {:>8} {:>10} {:>10} {:>9} {:>9}", "size", "role", "tile", "us", "TFLOP/s", "error");
     for &size in &o.sizes {
         let data = Data::new(&host, &o, size);
         let [batch, heads, length, width] = size;
         let name = format!("{batch}x{heads}x{length}x{width}");
-        // What the gradients need.
+        // The gradients need the forward result.
         if !data.problem(&o, Role::Forward).run(&call)? {
             println!("{name:>20}: not on matrix units");
             continue;
@@ -258,7 +260,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 o.tiles.split(',').map(parse).collect::<Result<_, _>>()?
             };
             for tile in all {
-                let tried = if tile.fits(parts.shape) { measure(&call, &o, &problem, parts, tile) } else { Ok(None) };
+                let tried =
+                    if tile.fits(layouts.shape) { measure(&call, &o, &problem, layouts, tile) } else { Ok(None) };
                 let us = match tried {
                     Ok(Some(us)) => us,
                     Ok(None) => {
@@ -292,22 +295,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// How long a kernel runs before it is timed.
+/// Warm-up time of a kernel before it is timed.
 const WARM_UP: std::time::Duration = std::time::Duration::from_millis(300);
 
-/// Microseconds on the device, the median of the runs; `None` where the tile does not fit.
-fn measure(call: &Call, o: &Options, problem: &Problem, parts: Parts, tile: Tile) -> dml_aten::Result<Option<f64>> {
+/// Microseconds on the device, the median of the runs; `None` if the tile does not fit.
+fn measure(
+    call: &Call,
+    o: &Options,
+    problem: &Problem,
+    layouts: MatrixLayouts,
+    tile: Tile,
+) -> dml_aten::Result<Option<f64>> {
     let device = call.device;
     let warm = std::time::Instant::now();
     while warm.elapsed() < WARM_UP {
-        if !problem.run_in(call, parts, tile)? {
+        if !problem.run_in(call, layouts, tile)? {
             return Ok(None);
         }
         device.synchronize()?;
     }
     let mut events = vec![device.record_event(true)?];
     for _ in 0..o.runs {
-        problem.run_in(call, parts, tile)?;
+        problem.run_in(call, layouts, tile)?;
         events.push(device.record_event(true)?);
     }
     device.synchronize()?;

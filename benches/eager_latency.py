@@ -5,9 +5,9 @@ optimizers.
     python benches/eager_latency.py --processes 1 --only MLP
 
 Prints microseconds (medians of rounds that end with a synchronisation, then of processes) and the
-ratio of dml to CUDA (the median of the processes' ratios, with the smallest and the largest): hosts
-are noisy, and a process may be lucky. In each, CUDA is measured before dml is registered: PyTorch's
-autograd asks for streams of one accelerator only.
+ratio of dml to CUDA (the median of the processes' ratios, with the smallest and the largest), since
+times on a host vary and single processes differ. In each process CUDA is measured before dml is
+registered: PyTorch's autograd uses streams of one accelerator only.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from rich.progress import track
 from rich.table import Table
 from torch import nn
 
-Measurement = tuple[Callable[[], object], int]  # the work, and how often it is done before the host synchronises
+Measurement = tuple[Callable[[], object], int]  # the work, and the number of calls before a synchronisation
 
 
 def measure(work: Callable[[], object], synchronize: Callable[[], None], calls: int) -> float:
-    """Microseconds of one call, synchronisation included: the median of rounds."""
+    """Return microseconds per call, synchronisation included: the median of rounds."""
     times = []
     warm, rounds = (2, 3) if calls > 1000 else (4, 9)
     for i in range(warm + rounds):
@@ -46,7 +46,7 @@ def measure(work: Callable[[], object], synchronize: Callable[[], None], calls: 
 
 
 def chain(x: torch.Tensor) -> torch.Tensor:
-    """32 pointwise operators."""
+    """Call 32 pointwise operators."""
     y = x
     for _ in range(8):
         y = y * 1.01
@@ -59,7 +59,7 @@ def chain(x: torch.Tensor) -> torch.Tensor:
 def training_step(
     model: nn.Module, loss: Callable[[torch.Tensor], torch.Tensor], inputs: torch.Tensor, **options: object
 ) -> Callable[[], None]:
-    """A step with Adam."""
+    """Return a training step with Adam."""
     optimizer = torch.optim.Adam(model.parameters(), 1e-3, **options)
 
     def step() -> None:
@@ -71,7 +71,7 @@ def training_step(
 
 
 def suite(device: str) -> Iterator[tuple[str, Measurement]]:
-    """Every measurement on one device, one after the other."""
+    """Yield every measurement on a device."""
     torch.manual_seed(0)
     x, y, scalar = torch.randn(16, device=device), torch.randn(16, device=device), torch.randn((), device=device)
     yield "x + y, 16 elements, 20,000 in a row", (lambda: x + y, 20_000)
@@ -109,12 +109,12 @@ def suite(device: str) -> Iterator[tuple[str, Measurement]]:
 
 
 def run(device: str, synchronize: Callable[[], None], only: str) -> dict[str, float]:
-    """What a device takes for each measurement whose name contains `only`."""
+    """Return a device's times of the measurements whose name contains `only`."""
     return {name: measure(work, synchronize, calls) for name, (work, calls) in suite(device) if only in name}
 
 
 def both(only: str) -> dict[str, dict[str, float]]:
-    """What CUDA, if there is one, and dml take in this process."""
+    """Return the times of CUDA, if available, and of dml in this process."""
     found = {"cuda": run("cuda", torch.cuda.synchronize, only) if torch.cuda.is_available() else {}}
     import torch_dml
 

@@ -2,11 +2,11 @@
 step.
 
     python benches/foreach_step.py
-    TORCH_DML_FOREACH=single python benches/foreach_step.py   # one launch a tensor, to compare
+    TORCH_DML_FOREACH=single python benches/foreach_step.py   # for comparison: one launch per tensor
 
-Prints microseconds of one step, medians of rounds: host is until `step` returns, total ends with a
-synchronisation. CUDA is measured before dml is registered: PyTorch's autograd asks for streams of
-one accelerator only.
+Prints microseconds per step, medians of rounds: host time is until `step` returns, total time
+includes a synchronisation. CUDA is measured before dml is registered: PyTorch's autograd uses
+streams of one accelerator only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HIDDEN = 768
 BLOCK = [(3 * HIDDEN, HIDDEN), (3 * HIDDEN,), (HIDDEN, HIDDEN), (HIDDEN,), (4 * HIDDEN, HIDDEN), (4 * HIDDEN,)]
 BLOCK += [(HIDDEN, 4 * HIDDEN), (HIDDEN,), *[(HIDDEN,)] * 4]
 
-# name: shapes of the parameters, steps of a round
+# name: shapes of the parameters, steps per round
 MODELS: dict[str, tuple[list[tuple[int, ...]], int]] = {
     "200 of 64x64": ([(64, 64)] * 200, 20),
     "MLP, 6 parameters": ([(64, 8), (64,), (64, 64), (64,), (4, 64), (4,)], 200),
@@ -36,7 +36,7 @@ OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
 
 
 def measure(step: Callable[[], object], synchronize: Callable[[], None], steps: int) -> tuple[float, float]:
-    """Microseconds of one step: host, total."""
+    """Return microseconds per step: host time, total time."""
     found = []
     for round_ in range(8):
         synchronize()
@@ -53,7 +53,7 @@ def measure(step: Callable[[], object], synchronize: Callable[[], None], steps: 
 def suite(
     device: str, synchronize: Callable[[], None], commands: Callable[[], int]
 ) -> dict[tuple[str, str], tuple[float, float, int]]:
-    """Host, total and launches of every step on one device."""
+    """Return host time, total time and launches of every step on one device."""
     found = {}
     for model, (shapes, steps) in MODELS.items():
         parameters = [torch.randn(shape, device=device, requires_grad=True) for shape in shapes]
@@ -75,7 +75,7 @@ def suite(
 
 
 def main() -> None:
-    """Measure, and print what was found."""
+    """Measure, and print a table."""
     cuda = suite("cuda", torch.cuda.synchronize, lambda: 0) if torch.cuda.is_available() else {}
     import torch_dml
 

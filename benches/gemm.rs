@@ -1,4 +1,4 @@
-//! Times products of matrices by the GPU's own clock, and checks them against float64.
+//! Times matrix products by the GPU's own clock, and checks them against float64.
 //!
 //! ```text
 //! cargo run --release -p dml-aten --example gemm -- [--sizes 256,1024,64x10x4096] [--tiles all|table|matrix|T,T..]
@@ -6,27 +6,27 @@
 //! ```
 //!
 //! A size is `n` or `MxNxK`; a tile is written as `128x256x16/8x8/8x4`, with `/s1` for one stage,
-//! `/k2` for two neighbours along k, `/x` for swizzled shared memory, `/g` for no prefetch in the
-//! last step, `/u` for two k-tiles a turn; on matrix units as `m128x256x32/64x64`, a workgroup's
-//! part and a subgroup's. `table` is what the library itself chooses, `matrix` all of its tiles on
-//! matrix units. With `--left-f32` the first operand of a product of f16 or bf16 lies in memory as
-//! float32: it is converted in a pass before the product, or on load; `*` marks what the library
-//! chooses.
+//! `/k2` for two adjacent elements along k, `/x` for swizzled workgroup memory, `/g` for no
+//! prefetch in the last step, `/u` for two k-tiles per iteration; on matrix units as
+//! `m128x256x32/64x64`: a workgroup's tile and a subgroup's. `table` is the library's own choice,
+//! `matrix` all of its tiles on matrix units. With `--left-f32` the left operand of a product of
+//! f16 or bf16 is stored as float32: it is converted in a pass before the product, or on load; `*`
+//! marks the library's choice.
 
 #[path = "../crates/aten/tests/common/mod.rs"]
 mod common;
 
 use common::{Random, TestHost, Values, decode, encode};
 use dml_aten::{Arg, Call};
-use dml_compute::matmul::choice::{self, Question, Way};
-use dml_compute::matmul::matrix_select::{self, MatrixChoice};
-use dml_compute::matmul::matrix_tile::MatrixTile;
+use dml_compute::matmul::choice::{self, Algorithm, ChoiceKey};
+use dml_compute::matmul::matrix_unit_select::{self, MatrixChoice};
+use dml_compute::matmul::matrix_unit_tile::MatrixTile;
 use dml_compute::matmul::rounding::Rounding;
-use dml_compute::matmul::{Choice, Finish, Output, Problem, Source, Tile, select};
+use dml_compute::matmul::{Choice, EpilogueOperands, Output, Problem, Source, Tile, select};
 use dml_compute::{Scalar, View};
 use dml_kernel::DType;
 
-/// What `--tiles all` tries beside the table.
+/// Further tiles of `--tiles all`.
 const VARIANTS: &[&str] = &[
     "128x256x16/8x8/8x4",
     "128x256x16/8x8/8x4/x",
@@ -128,14 +128,14 @@ fn options() -> Result<Options, String> {
     Ok(o)
 }
 
-/// A `rows x columns` matrix with its strides; `t` means that it lies transposed in memory.
+/// Strides of a `rows x columns` matrix, row-major, or column-major if `transposed`.
 fn strides(rows: i64, columns: i64, transposed: bool) -> [i64; 2] {
     if transposed { [1, rows] } else { [columns, 1] }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let o = options()?;
-    // SAFETY: no other thread runs yet.
+    // SAFETY: this is the only thread.
     unsafe { std::env::set_var("DML_TEST_DEVICE", o.device.to_string()) };
     let host = TestHost::new();
     println!("{} ({})", host.device.info().name, host.device.info().driver_info);
@@ -158,15 +158,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 size: [o.batch, m, n, k],
                 a: Source::strided(&ta, [m, k], sa, m * k),
                 b: Source::strided(&tb, [n, k], [sb[1], sb[0]], k * n),
-                finish: Finish {
+                finish: EpilogueOperands {
                     out: Output { memory: (&out).into(), strides: [m * n, n, 1], split: None },
                     alpha: Scalar::Int(1),
                     bias: None,
-                    activation: None,
+                    then: None,
                 },
             };
-            let print = |form: &str, way, run: &dyn Fn(&Call) -> dml_aten::Result<()>| {
-                let (tile, split_k) = named(way);
+            let print = |form: &str, algorithm, run: &dyn Fn(&Call) -> dml_aten::Result<()>| {
+                let (tile, split_k) = named(algorithm);
                 let row = format!("{:>6} {m:>5}x{n:>5}x{k:>6} {layout:>3} {tile:>32}", o.dtype);
                 match measure(&host, &o, &out, run) {
                     Ok(us) => {
@@ -178,8 +178,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     Err(e) => println!("{row}: {e}"),
                 }
             };
-            for way in choices(&o, &host, problem.size, layout, None)? {
-                print("", way, &|call| Ok(problem.run_in(call, way)?));
+            for algorithm in choices(&o, &host, problem.size, layout, None)? {
+                print("", algorithm, &|call| Ok(problem.run_in(call, algorithm)?));
             }
             if !o.left_f32 {
                 continue;
@@ -194,20 +194,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 (copy.run)(&mut call)
             };
             let on_load =
-                Problem { a: Source::strided(&floats, [m, k], sa, m * k).rounded(o.dtype), ..problem.clone() };
+                Problem { a: Source::strided(&floats, [m, k], sa, m * k).with_rounding(o.dtype), ..problem.clone() };
             let own = host.device.info().capabilities.converts_halves();
             let rounding = Rounding { operands: [Some(o.dtype), None], own };
-            let asked = question(&o, &host, problem.size, layout, Some(rounding));
+            let asked = choice_key(&o, &host, problem.size, layout, Some(rounding));
             let is_chosen = choice::rounded_on_load(asked) == rounding.operands;
             let mark = |chosen: bool| if chosen { "*" } else { "" };
-            for way in choices(&o, &host, problem.size, layout, None)? {
-                print(&format!("cast before{}", mark(!is_chosen)), way, &|call| {
+            for algorithm in choices(&o, &host, problem.size, layout, None)? {
+                print(&format!("cast before{}", mark(!is_chosen)), algorithm, &|call| {
                     cast()?;
-                    Ok(problem.run_in(call, way)?)
+                    Ok(problem.run_in(call, algorithm)?)
                 });
             }
-            for way in choices(&o, &host, problem.size, layout, Some(rounding))? {
-                print(&format!("on load{}", mark(is_chosen)), way, &|call| Ok(on_load.run_in(call, way)?));
+            for algorithm in choices(&o, &host, problem.size, layout, Some(rounding))? {
+                print(&format!("on load{}", mark(is_chosen)), algorithm, &|call| Ok(on_load.run_in(call, algorithm)?));
             }
         }
         host.device.synchronize()?;
@@ -216,31 +216,31 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A tile's name and the parts of k.
-fn named(way: Way) -> (String, u32) {
-    match way {
-        Way::Plain(choice) => (choice.tile.to_string(), choice.split_k),
-        Way::Waves(waves) => (format!("{} rows {}", waves.rows, waves.first), waves.rest.split_k),
-        Way::Matrix(choice) => (format!("m{}", choice.tile), choice.split_k),
-        Way::MatrixWaves(waves) => (format!("{} rows m{}", waves.rows, waves.first), waves.rest.split_k),
-        Way::Split(choice) => (format!("halves m{}", choice.tile), 1),
-        Way::Rounded(choice) => (format!("rounded m{}", choice.tile), choice.split_k),
+/// A tile's name and the number of parts of k.
+fn named(algorithm: Algorithm) -> (String, u32) {
+    match algorithm {
+        Algorithm::Plain(choice) => (choice.tile.to_string(), choice.split_k),
+        Algorithm::TwoLaunches(waves) => (format!("{} rows {}", waves.rows, waves.first), waves.rest.split_k),
+        Algorithm::Matrix(choice) => (format!("m{}", choice.tile), choice.split_k),
+        Algorithm::MatrixTwoLaunches(waves) => (format!("{} rows m{}", waves.rows, waves.first), waves.rest.split_k),
+        Algorithm::SplitFloat(choice) => (format!("halves m{}", choice.tile), 1),
+        Algorithm::RoundedFloat(choice) => (format!("rounded m{}", choice.tile), choice.split_k),
     }
 }
 
-/// Integers get more than 0 and 1.
+/// Integers in a wider range than 0 to 1.
 fn scale(dtype: DType, x: f64) -> f64 {
     if dtype.is_float() { x } else { (x * 8.0).floor() }
 }
 
-fn question(o: &Options, host: &TestHost, size: [i64; 4], layout: &str, rounding: Option<Rounding>) -> Question {
-    Question {
+fn choice_key(o: &Options, host: &TestHost, size: [i64; 4], layout: &str, rounding: Option<Rounding>) -> ChoiceKey {
+    ChoiceKey {
         limits: select::Limits::of(host.device.info()),
-        units: matrix_select::candidates(host.device.info(), o.dtype).next(),
+        matrix_units: matrix_unit_select::candidates(host.device.info(), o.dtype).next(),
         form: None,
         size,
         bytes: o.dtype.compute().bytes(),
-        long_steps: true,
+        prefers_long_steps: true,
         b_along_k: layout.ends_with('t'),
         by_rows: true,
         rounding: rounding.unwrap_or(Rounding::NONE),
@@ -253,17 +253,23 @@ fn choices(
     size: [i64; 4],
     layout: &str,
     rounding: Option<Rounding>,
-) -> Result<Vec<Way>, String> {
-    let question = question(o, host, size, layout, rounding);
-    let Question { limits, units, bytes, .. } = question;
+) -> Result<Vec<Algorithm>, String> {
+    let choice_key = choice_key(o, host, size, layout, rounding);
+    let ChoiceKey { limits, matrix_units, bytes, .. } = choice_key;
     if o.tiles == "table" {
-        return Ok(vec![choice::choose(question)]);
+        return Ok(vec![choice::choose(choice_key)]);
     }
-    let split = |way: &dyn Fn(u32) -> Way| -> Vec<Way> { o.split_k.iter().map(|&parts| way(parts)).collect() };
-    let on_units = |tile| split(&|split_k| Way::Matrix(MatrixChoice { tile, split_k }));
-    let plain = |tile| split(&|split_k| Way::Plain(Choice { tile, split_k }));
+    let split = |algorithm: &dyn Fn(u32) -> Algorithm| -> Vec<Algorithm> {
+        o.split_k.iter().map(|&parts| algorithm(parts)).collect()
+    };
+    let on_units = |tile| split(&|split_k| Algorithm::Matrix(MatrixChoice { tile, split_k }));
+    let plain = |tile| split(&|split_k| Algorithm::Plain(Choice { tile, split_k }));
     if o.tiles == "matrix" {
-        return Ok(units.into_iter().flat_map(matrix_select::tiles).flat_map(|(tile, _)| on_units(tile)).collect());
+        return Ok(matrix_units
+            .into_iter()
+            .flat_map(matrix_unit_select::tiles)
+            .flat_map(|(tile, _)| on_units(tile))
+            .collect());
     }
     let tiles: Vec<Tile> = if o.tiles == "all" {
         let mut all: Vec<Tile> = VARIANTS.iter().filter_map(|t| Tile::parse(t)).collect();
@@ -272,20 +278,20 @@ fn choices(
         );
         all.into_iter().filter(|t| limits.allow(t, bytes)).collect()
     } else {
-        let mut ways = Vec::new();
+        let mut algorithms = Vec::new();
         for text in o.tiles.split(',') {
             let wrong = || format!("{text} is no tile, or the adapter has no matrix units for it");
-            ways.extend(match text.strip_prefix('m') {
-                Some(text) => on_units(units.and_then(|u| MatrixTile::parse(text, u)).ok_or_else(wrong)?),
+            algorithms.extend(match text.strip_prefix('m') {
+                Some(text) => on_units(matrix_units.and_then(|u| MatrixTile::parse(text, u)).ok_or_else(wrong)?),
                 None => plain(Tile::parse(text).ok_or_else(wrong)?),
             });
         }
-        return Ok(ways);
+        return Ok(algorithms);
     };
     Ok(tiles.into_iter().flat_map(plain).collect())
 }
 
-/// How long a product runs before it is timed.
+/// Warm-up time of a product before it is timed.
 const WARM_UP: std::time::Duration = std::time::Duration::from_millis(150);
 
 fn call<'h>(name: &'static str, host: &'h TestHost) -> Call<'h> {
@@ -302,10 +308,10 @@ fn measure(
     let call = call("gemm", host);
     let device = &host.device;
     device.upload(out.data, &vec![0; (out.numel() as u64 * out.element_size()) as usize])?;
-    // An idle GPU clocks down and takes a while to come back: warm it up for a fixed time, then
-    // leave it no pause.
+    // An idle GPU lowers its clocks and takes a while to raise them again: warm it up for a fixed
+    // time, then run without a pause.
     let warm = std::time::Instant::now();
-    // Sums of parts of k are the operator's own.
+    // Partial sums of a split k belong to the operator itself.
     let kept = host.count();
     while warm.elapsed() < WARM_UP {
         run(&call)?;
@@ -327,7 +333,7 @@ fn measure(
     Ok(times[times.len() / 2])
 }
 
-/// Largest error of sampled outputs against float64, relative to the root of k.
+/// The largest error of sampled outputs against float64, relative to the square root of k.
 fn check(host: &TestHost, o: &Options, size: [i64; 3], ab: [&[u8]; 2], strides: [[i64; 2]; 2], out: &View) -> f64 {
     const SAMPLES: u64 = 8192;
     let [m, n, k] = size;

@@ -1,11 +1,11 @@
-//! What the engine costs the host: `cargo run --release -p dml-engine --example host_cost`.
+//! The engine's cost on the host: `cargo run --release -p dml-engine --example host_cost`.
 
-use dml_engine::{AddressRange, Device, Error, Family, KernelRef, Launch, device};
+use dml_engine::{AddressRange, Device, Error, KernelRef, Launch, device};
 use dml_kernel::{Builder, DType, ScalarType};
 use std::time::Instant;
 
 const N: u32 = 16;
-const KEY: Family = Family("example::add");
+const KEY: &str = "example::add";
 
 fn add(device: &Device) -> Result<&KernelRef, Error> {
     device.kernel(&KEY, || {
@@ -37,8 +37,8 @@ fn launch(device: &Device, kernel: &KernelRef, out: u64, x: u64, y: u64) -> Resu
     })
 }
 
-/// Runs `body` `count` times, best of five rounds; `after` ends a round and is not counted. ns
-/// each.
+/// Runs `body` `count` times, best of five rounds; `after` ends a round and is not timed. Prints
+/// nanoseconds per call.
 fn measure(
     what: &str,
     count: u32,
@@ -71,8 +71,8 @@ fn main() -> Result<(), Error> {
     let sync = || device.synchronize();
     measure("kernel lookup", 100_000, || add(device).map(drop), sync)?;
     measure("allocate + free", 100_000, || device.allocate(bytes).map(|a| device.free(a)), sync)?;
-    // Below 8 pending nothing is submitted, so this is the enqueuing alone; the flush is not
-    // counted.
+    // Fewer than 8 pending commands are not submitted, so this times enqueuing alone; the flush is
+    // not timed.
     let out = device.allocate(bytes)?;
     measure("launch, 3 enqueued", 3, || launch(device, kernel, out, x, y), sync)?;
     let operator = || {

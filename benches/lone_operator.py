@@ -1,12 +1,12 @@
-"""How soon a lone operator runs when the host does nothing after it: no wait, no read-back, no
+"""Latency of a single operator when the host does nothing after it: no wait, no read-back, no
 further operator.
 
     python benches/lone_operator.py --json lone.json
 
-From the call of the operator to the start of its kernel by the device's clock, as torch.profiler
-maps it to the host's. Before each call the device has been idle for a while: shortly, so that
-whatever submits is still awake, and long. CUDA, which submits in the call, is measured before dml
-is registered.
+Measured from the operator's call to its kernel's start by the device's clock, as torch.profiler
+maps it to the host's clock. Before each call the device is idle: for a short time, so that the
+submitting thread is still awake, or for a long time. CUDA, which submits in the call, is measured
+before dml is registered.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GOAL_US = 100
 
 
 def delays(device: str, pause_s: float, times: int) -> list[float]:
-    """Microseconds from the call to the start of the kernel, of each of `times` calls."""
+    """Return microseconds from the call to the kernel's start, for each of `times` calls."""
     module = torch.get_device_module(device)
     x = torch.ones(16, device=device)
     for _ in range(10):

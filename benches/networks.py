@@ -1,5 +1,6 @@
-"""The networks of `demo` and `bench`, without importing the package: that would register dml,
-beside which PyTorch's autograd serves no CUDA tensors."""
+"""The networks of `demo` and `bench`, without importing the package: that would register dml, after
+which PyTorch's autograd does not support CUDA tensors.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from torch import nn
 
 
 def networks() -> dict[str, Callable[[], nn.Module]]:
-    """Return what torch_dml.cli.models defines, by name."""
+    """Return the networks of torch_dml.cli.models by name."""
     package = find_spec("torch_dml")
     if package is None or package.origin is None:
         raise ImportError("torch_dml is not installed")

@@ -1,4 +1,4 @@
-//! What recording, submitting and waiting cost on the first adapter, in microseconds.
+//! Microseconds for recording, submitting and waiting on the first adapter.
 //!
 //! `cargo run --release -p dml-vulkan --example queue_costs`
 
@@ -22,7 +22,7 @@ fn report(what: &str, mut samples: Vec<f64>) {
     println!("{what:<58} {:>9.3} median {:>9.3} p90", at(50), at(90));
 }
 
-/// Waits as a caller does who reads the result.
+/// Waits like a caller that reads the result.
 fn finish(recorder: &mut Recorder) -> Result<(), Error> {
     let ticket = recorder.submit()?;
     recorder.wait(ticket)

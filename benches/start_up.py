@@ -1,18 +1,18 @@
-"""What a process waits for before its first training step, and how much of it is compilation.
+"""The time until a process's first training step, and compilation's share of it.
 
     python benches/start_up.py --json start_up.json
     python benches/start_up.py --models resnet18 --size 224
 
-Each line is a process of its own: "cold" starts with an empty directory of compiled kernels, "warm"
-with what the cold one left there. NVIDIA's own cache of shaders is off, so that cold is cold and
-warm is what torch-dml keeps; Mesa's starts empty too, and is kept for the warm run (lavapipe makes
-machine code at the first run of a kernel, and only Mesa can keep that). The CPU, and CUDA if it is
-there, are measured the same way.
+Each line is a separate process: "cold" starts with an empty directory of compiled kernels, "warm"
+with the cold process's directory. NVIDIA's own shader cache is off, so that "cold" has no cache and
+"warm" has torch-dml's alone; Mesa's starts empty too, and is kept for the warm run (lavapipe
+compiles machine code at the first run of a kernel, and only Mesa can cache that). The CPU, and CUDA
+if available, are measured the same way.
 
-Times are seconds. "open" is the plugin and the device; "emission" what building kernels took on the
-threads that asked for them; "compilation" the driver's work, added up over the pool's threads;
-"longest" the longest of it; "bound" what a process must wait for it at least, spread over the
-cores; "waited" what work that was to be submitted did wait.
+Times are seconds. "open" is loading the plugin and opening the device; "emission" building kernels
+on the threads that requested them; "compilation" the driver's compilation, summed over the pool's
+threads; "longest" the longest single compilation; "bound" the minimum wait if compilation is spread
+over the cores; "waited" the time for which submissions waited for compilation.
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ def child(device_name: str, model: str, size: int) -> dict[str, Any]:
 
 
 def in_process(device: str, model: str, size: int, threads: int, cache: Path) -> dict[str, Any]:
-    """Measure in a new process, whose kernels are kept in `cache`; 0 threads are the default."""
+    """Measure in a new process with `cache` as the directory of compiled kernels; 0 threads: the
+    default.
+    """
     environment = {
         **os.environ,
         "TORCH_DML_CACHE_DIR": str(cache / "torch-dml"),

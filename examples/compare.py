@@ -1,4 +1,4 @@
-"""What the examples share: train on the CPU and on a device with the same seed, and compare."""
+"""Shared by the examples: train on the CPU and on a device with the same seed, and compare."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Train = Callable[[torch.device], "Training"]
 
 @dataclass
 class Training:
-    """The loss of every step and the weights after the last."""
+    """The loss of every step and the final weights."""
 
     losses: list[torch.Tensor]
     weights: dict[str, torch.Tensor]
@@ -51,7 +51,7 @@ def compare(title: str, train: Train) -> int:
     weight_difference = max(_largest(weight, other.weights[name]) for name, weight in cpu.weights.items())
     print(f"largest relative difference of the loss curves: {loss_difference:.2e}")
     print(f"largest relative difference of the final weights: {weight_difference:.2e}")
-    # Written so that NaN fails.
+    # This form is false for NaN.
     agrees = loss_difference <= options.tolerance and weight_difference <= options.tolerance
     if not agrees:
         print(f"they differ by more than {options.tolerance:g}", file=sys.stderr)
@@ -65,7 +65,7 @@ def _on_cpu(training: Training) -> Training:
 
 
 def _each(expected: torch.Tensor, actual: torch.Tensor) -> float:
-    """Return the largest difference of any element, relative to that element."""
+    """Return the largest relative difference of an element."""
     return ((actual - expected).abs() / expected.abs()).max().item()
 
 

@@ -2,11 +2,12 @@
 Object detection: torchvision's Faster R-CNN learns to find circles, squares and triangles that are
 drawn on the fly.
 
-Trains from random weights, then counts on pictures that it has not seen how many shapes it found
-and how well the boxes lie, and writes a picture with the boxes. `--model small` (a few
-convolutions, 128 x 128 pixels) learns this in a minute or two on a CPU; `--model mobilenet` is
-fasterrcnn_mobilenet_v3_large_320_fpn as it is used in earnest. Ends with 1 if a training of at
-least the default length found too little, or if an operator ran on the CPU for want of a kernel.
+Trains from random weights, then tests on new pictures how many shapes it finds and how well the
+boxes fit, and writes a picture with the boxes. `--model small` (a few convolutions, 128 x 128
+pixels) learns this in a minute or two on a CPU; `--model mobilenet` is
+fasterrcnn_mobilenet_v3_large_320_fpn, a model of realistic size. The exit status is 1 if a training
+of at least the default length finds too few shapes, or if an operator ran on the CPU because it has
+no kernel.
 
     python examples/detect.py
     python examples/detect.py --model mobilenet --steps 2000 --amp --output shapes.png
@@ -40,9 +41,9 @@ except ImportError as error:
 CLASSES = ("background", "circle", "square", "triangle")
 COLOURS = ("black", "red", "lime", "deepskyblue")
 SIDE = {"small": 128, "mobilenet": 320}
-# A box counts as found when one of its class and at least this score overlaps it by at least this.
+# A shape is found when a box of its class with at least this score overlaps it by at least this.
 SCORE, OVERLAP = 0.5, 0.5
-# After DEFAULT_STEPS the small model must find this part of the shapes.
+# After DEFAULT_STEPS the small model must find at least this fraction of the shapes.
 DEFAULT_STEPS, GOAL = 400, 0.8
 SHOWN = 8
 
@@ -94,16 +95,14 @@ def draw_batch(
 
 
 def small_detector() -> FasterRCNN:
-    """Return a Faster R-CNN whose backbone is four convolutions: one feature a square of 8
-    pixels.
-    """
+    """Return a Faster R-CNN whose backbone is four convolutions: one feature per 8 x 8 pixels."""
 
     def block(inputs: int, outputs: int, stride: int) -> nn.Sequential:
         return nn.Sequential(nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU())
 
     width = 64
     backbone = nn.Sequential(block(3, 16, 2), block(16, 32, 2), block(32, width, 2), block(width, width, 1))
-    backbone.out_channels = width  # type: ignore[assignment]  # where FasterRCNN looks
+    backbone.out_channels = width  # type: ignore[assignment]  # read by FasterRCNN
     return FasterRCNN(
         backbone,
         min_size=SIDE["small"],
@@ -132,9 +131,7 @@ def detector(name: str) -> FasterRCNN:
 
 @dataclass
 class Score:
-    """How many shapes there were, how many boxes were drawn, and the overlaps of those that are
-    right.
-    """
+    """The number of shapes, the number of boxes, and the overlaps of the correct boxes."""
 
     shapes: int
     boxes: int
@@ -142,16 +139,16 @@ class Score:
 
     @property
     def recall(self) -> float:
-        """Return which part of the shapes was found."""
+        """Return the fraction of the shapes that was found."""
         return len(self.overlaps) / self.shapes
 
     @property
     def precision(self) -> float:
-        """Return which part of the boxes is right."""
+        """Return the fraction of the boxes that is correct."""
         return len(self.overlaps) / max(self.boxes, 1)
 
     def __str__(self) -> str:
-        """Return it for a person."""
+        """Return the score as text."""
         mean = statistics.fmean(self.overlaps) if self.overlaps else 0.0
         return (
             f"found {len(self.overlaps)} of {self.shapes} shapes (recall {self.recall:.1%}), {self.boxes} boxes "
@@ -160,7 +157,9 @@ class Score:
 
 
 def score(found: list[Target], wanted: list[Target]) -> Score:
-    """Give each shape the surest box of its class that overlaps it enough and is no other's."""
+    """Assign to each shape the box of its class with the highest score that overlaps it enough and
+    belongs to no other shape.
+    """
     boxes, overlaps = 0, []
     for one, other in zip(found, wanted, strict=True):
         boxes += len(one["boxes"])
@@ -168,7 +167,7 @@ def score(found: list[Target], wanted: list[Target]) -> Score:
         for row in range(len(overlap)):
             right = (overlap[row] >= OVERLAP).nonzero()
             if len(right):
-                best = int(right[0])  # torchvision sorts them by score
+                best = int(right[0])  # torchvision sorts boxes by score
                 overlaps.append(overlap[row, best].item())
                 overlap[:, best] = 0
     return Score(sum(len(other["boxes"]) for other in wanted), boxes, overlaps)
@@ -176,7 +175,7 @@ def score(found: list[Target], wanted: list[Target]) -> Score:
 
 @torch.no_grad()
 def detect(model: FasterRCNN, pictures: list[Tensor]) -> list[Target]:
-    """Return boxes, classes and scores of what the model is sure of, on the CPU."""
+    """Return boxes, classes and scores of the model's confident detections, on the CPU."""
     model.eval()
     found = []
     for start in range(0, len(pictures), 8):
@@ -215,7 +214,7 @@ def train(model: FasterRCNN, options: argparse.Namespace, console: Console) -> l
             scaler.update()
             schedule.step()
             losses.append(loss.detach())
-            if step == 1:  # it compiles: not counted in the time of a step
+            if step == 1:  # includes compilation: not counted in the time per step
                 synchronize(device)
                 started = time.perf_counter()
             elif step % 10 == 0 or step == options.steps:
@@ -226,13 +225,13 @@ def train(model: FasterRCNN, options: argparse.Namespace, console: Console) -> l
 
 
 def picture_of(pictures: list[Tensor], found: list[Target]) -> Tensor:
-    """Return the pictures in two rows, each with its boxes, class and score."""
+    """Return the pictures in two rows, each with its boxes, classes and scores."""
     drawn = []
     for picture, one in zip(pictures, found, strict=True):
         large = nn.functional.interpolate(picture.cpu()[None], scale_factor=2)[0]
         labels = [f"{CLASSES[c]} {s:.2f}" for c, s in zip(one["labels"], one["scores"].tolist(), strict=True)]
         colours = [COLOURS[c] for c in one["labels"]]
-        if labels:  # torchvision warns of none
+        if labels:  # torchvision warns if there are none
             large = draw_bounding_boxes(large, one["boxes"] * 2, labels, colors=colours, width=2)
         drawn.append(large)
     grid: Tensor = make_grid(drawn, nrow=4, padding=4, pad_value=1)

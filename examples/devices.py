@@ -1,5 +1,5 @@
-"""What the examples share: a device by its name, its name for people, its memory, and what it left
-to the CPU.
+"""Shared by the examples: devices by name, their readable names, memory, and operators that fell
+back to the CPU.
 """
 
 from __future__ import annotations
@@ -11,49 +11,49 @@ import torch
 
 
 def choose(name: str) -> torch.device:
-    """Return a device by its name, "auto" for the one that PyTorch finds; for argparse, whose error
-    it raises.
+    """Return a device by its name, "auto" for the one that PyTorch finds; raises argparse's
+    error.
     """
     if name == "auto":
         return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
     try:
         if name.partition(":")[0] == "dml":
-            import torch_dml  # noqa: F401  # makes "dml" known beside CUDA; elsewhere `import torch` has done so
+            import torch_dml  # noqa: F401  # registers "dml" next to CUDA; otherwise `import torch` has done so
         device = torch.device(name)
         torch.empty(0, device=device)
-    except (ImportError, RuntimeError, AssertionError) as error:  # PyTorch without CUDA asserts
+    except (ImportError, RuntimeError, AssertionError) as error:  # PyTorch without CUDA raises AssertionError
         raise argparse.ArgumentTypeError(f"no device {name} here: {str(error).splitlines()[0]}") from error
     return device
 
 
 def describe(device: torch.device) -> str:
-    """Return what a person calls the device."""
+    """Return a readable name of the device."""
     if device.type == "cpu":
         return f"{torch.get_num_threads()} threads"
     return str(torch.get_device_module(device).get_device_name(device))
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until a device has done its work; the CPU is never behind."""
+    """Wait until a device has finished its work; does nothing for the CPU."""
     if device.type != "cpu":
         torch.get_device_module(device).synchronize(device)
 
 
 def peak_memory(device: torch.device) -> int | None:
-    """Return the bytes that tensors occupied at most since the last `reset_peak_memory`; None on
-    the CPU.
-    """
+    """Return the peak of tensors' bytes since the last `reset_peak_memory`; None on the CPU."""
     return None if device.type == "cpu" else int(torch.get_device_module(device).max_memory_allocated(device))
 
 
 def reset_peak_memory(device: torch.device) -> None:
-    """Let the peak start again from what is in use now."""
+    """Reset the peak to the memory in use now."""
     if device.type != "cpu":
         torch.get_device_module(device).reset_peak_memory_stats(device)
 
 
 def no_fallbacks(device: torch.device) -> bool:
-    """Print how many operators ran on the CPU for want of a kernel, and return whether none did."""
+    """Print how many operators ran on the CPU because they have no kernel; return whether none
+    did.
+    """
     if device.type != "dml":
         return True
     import torch_dml

@@ -1,17 +1,17 @@
 """
 LoRA: peft and transformers' `Trainer` teach a frozen Llama to write sentences, training a few per
-cent of its numbers.
+cent of its parameters.
 
 The Llama is made on the spot with random weights and reads characters, so nothing is downloaded.
-The loss on sentences that it has not seen falls; the adapter is saved, loaded again onto the base
-and merged into it, and the merged model, saved and loaded, must say what the trained one says. Ends
-with 1 where that is not so, or where an operator ran on the CPU for want of a kernel.
+The loss on unseen sentences falls; the adapter is saved, loaded again onto the base model and
+merged into it, and the merged model, saved and loaded, must write the same text as the trained one.
+The exit status is 1 if it does not, or if an operator ran on the CPU because it has no kernel.
 
     python examples/finetune_lora.py
     python examples/finetune_lora.py --size 160m --dtype bfloat16 --checkpointing
 
-`--memory` measures instead what models of known sizes need while they are trained so, and says
-which is the largest that fits into 8 GiB (lora_memory.py says how):
+`--memory` instead measures the memory that models of known sizes need for such a training, and
+prints the largest that fits into 8 GiB (the method is in lora_memory.py):
 
     python examples/finetune_lora.py --memory --dtype bfloat16 --checkpointing
 """
@@ -37,8 +37,8 @@ try:
 except ImportError as error:
     sys.exit(f"{error.name} is missing: pip install peft transformers accelerate")
 
-# vocabulary, width, width of the MLP, layers, heads, heads of keys and values, whether words in and
-# out are one matrix
+# vocabulary, width, width of the MLP, layers, heads, key/value heads, whether the input and output
+# embeddings are tied
 SIZES = {
     "tiny": (64, 64, 192, 2, 4, 2, False),
     "small": (64, 256, 768, 4, 8, 4, False),
@@ -59,14 +59,14 @@ WORDS = (
     ("a", "the", "some", "no"),
     ("bird.", "stone.", "tree.", "song.", "lamp.", "door."),
 )
-# The loss of the default training must fall to this part of what it was.
+# The loss of the default training must fall to this fraction of its initial value.
 DEFAULT_STEPS, GOAL = 200, 0.5
 
 Rows = list[dict[str, Tensor]]
 
 
 def rows(count: int, length: int, seed: int) -> Rows:
-    """Return sentences as numbers, `length` characters a row, as Trainer takes them."""
+    """Return sentences as token ids, `length` per row, in Trainer's format."""
     chance = random.Random(seed)
     text = ""
     while len(text) < count * length:
@@ -76,8 +76,8 @@ def rows(count: int, length: int, seed: int) -> Rows:
 
 
 def config_of(size: str) -> LlamaConfig:
-    """Return the shape of a Llama, with random weights large enough that its head can tell
-    characters apart.
+    """Return the configuration of a Llama whose random weights are large enough that its head can
+    distinguish characters.
     """
     vocabulary, width, inner, layers, heads, kv_heads, tied = SIZES[size]
     return LlamaConfig(
@@ -96,7 +96,7 @@ def config_of(size: str) -> LlamaConfig:
 
 
 def with_adapter(base: LlamaForCausalLM, rank: int) -> PeftModel:
-    """Return the model with an adapter on every linear layer; the rest is frozen."""
+    """Return the model with an adapter on every linear layer; all other weights are frozen."""
     return get_peft_model(base, LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear"))
 
 
@@ -108,8 +108,8 @@ def trainer_of(
     evaluate: Rows | None = None,
     **others: object,
 ) -> Trainer:
-    """Return a Trainer, which chooses the device itself; where that is not the one asked for, end
-    the program.
+    """Return a Trainer, which chooses the device itself; end the program if it chooses another
+    device than requested.
     """
     if options.checkpointing:
         others["activation_checkpointing"] = True
@@ -137,7 +137,7 @@ def trainer_of(
 
 
 def write(model: PeftModel | LlamaForCausalLM, start: str, length: int) -> str:
-    """Return what the model makes of a beginning, greedily."""
+    """Return the model's greedy continuation of a text."""
     ids = torch.tensor([[CHARACTERS.index(character) for character in start]], device=model.device)
     model.eval()
     found = model.generate(
@@ -148,13 +148,13 @@ def write(model: PeftModel | LlamaForCausalLM, start: str, length: int) -> str:
 
 @torch.no_grad()
 def logits(model: PeftModel | LlamaForCausalLM, row: dict[str, Tensor]) -> Tensor:
-    """Return what the model says of one row, in float32 on the CPU."""
+    """Return the model's logits of one row, in float32 on the CPU."""
     found: Tensor = model.eval()(row["input_ids"][None].to(model.device)).logits
     return found.float().cpu()
 
 
 def merged_again(folder: Path, dtype: torch.dtype, device: torch.device) -> LlamaForCausalLM:
-    """Load base and adapter, merge them, save the result, and return it as it is loaded."""
+    """Load base and adapter, merge them, save the result, and return it loaded again."""
     base = LlamaForCausalLM.from_pretrained(folder / "base", dtype=dtype).to(device)
     PeftModel.from_pretrained(base, folder / "adapter").merge_and_unload().save_pretrained(folder / "merged")
     return LlamaForCausalLM.from_pretrained(folder / "merged", dtype=dtype).to(device)
@@ -195,7 +195,7 @@ def finetune(options: argparse.Namespace, folder: Path) -> int:
     difference = ((found - expected).abs().max() / expected.abs().max()).item()
     print(f"merged, saved and loaded: largest difference of the logits {difference:.1e} of the largest")
 
-    # Merged weights are rounded to the dtype, layer after layer.
+    # Merged weights are rounded to the dtype in every layer.
     same = difference <= 20 * torch.finfo(dtype).eps * math.sqrt(base.config.num_hidden_layers)
     learnt = after < before * (GOAL if options.steps >= DEFAULT_STEPS else 1)
     if not same:
@@ -240,7 +240,7 @@ def arguments() -> argparse.Namespace:
 
 
 def measure_memory(options: argparse.Namespace, folder: Path) -> int:
-    """Print what the models that --memory names need, and return the exit status."""
+    """Print the memory needs of the models that --memory names, and return the exit status."""
 
     def make(config: LlamaConfig, tokens: int) -> Trainer:
         with options.device:
@@ -258,7 +258,7 @@ def measure_memory(options: argparse.Namespace, folder: Path) -> int:
 
 
 def main() -> int:
-    """Do what the command line says and return the exit status."""
+    """Run the command line and return the exit status."""
     options = arguments()
     logging.set_verbosity_error()
     logging.disable_progress_bar()  # of loading

@@ -1,15 +1,16 @@
 """
-Text generation: how long a token takes on each device, and whether the devices say the same.
+Text generation: the time per token on each device, and whether the devices generate the same text.
 
 A GPT-2 or a Llama of transformers, made on the spot with random weights, continues a prompt
 greedily, one sequence with a key-value cache, as a chat program does. Every device generates the
 same number of tokens in float32 and float16; the table has the median of several rounds. In float32
-the tokens must be the CPU's: where they part, the CPU's two best tokens must be as good as equal.
-Ends with 1 where they are not, or where an operator ran on the CPU for want of a kernel.
+the tokens must equal the CPU's: at the first difference the CPU's two best tokens must have nearly
+the same score. The exit status is 1 if they do not, or if an operator ran on the CPU because it has
+no kernel.
 
-With `--graph` every device but the CPU has a second row: there the step of one token is captured
-once, with a cache of fixed size, and then replayed (docs/guide/graphs.md). What bounds such small
-models is the host, which a replay costs little.
+With `--graph` every device but the CPU has a second row: the step of one token is captured once,
+with a cache of fixed size, and then replayed (docs/guide/graphs.md). Such small models are bound by
+the host, and a replay needs little host time.
 
     python examples/generate.py                              # every device of this machine
     python examples/generate.py --graph
@@ -57,7 +58,7 @@ SIZES = {
 
 @dataclass
 class Speed:
-    """What one device did in one dtype. Times are medians, in ms."""
+    """Results of one device in one dtype. Times are medians, in ms."""
 
     device: str
     name: str
@@ -79,7 +80,7 @@ def make_model(family: str, size: str) -> PreTrainedModel:
         "vocab_size": vocabulary,
         "num_hidden_layers": layers,
         "num_attention_heads": heads,
-        # Weights as small as for training would say one token for ever.
+        # With weights as small as for training the model would repeat one token.
         "initializer_range": 2 / width**0.5,
         "eos_token_id": None,
         "bos_token_id": None,
@@ -91,14 +92,14 @@ def make_model(family: str, size: str) -> PreTrainedModel:
 
 
 class Eager:
-    """A model that continues a prompt by transformers' `generate`."""
+    """Continues a prompt with transformers' `generate`."""
 
     def __init__(self, model: PreTrainedModel, prompt: torch.Tensor) -> None:
-        """Of a prompt `[1, length]` on the model's device."""
+        """Take a prompt `[1, length]` on the model's device."""
         self._model, self._prompt = model, prompt
 
     def __call__(self, steps: int) -> list[int]:
-        """Return so many new tokens."""
+        """Return `steps` new tokens."""
         found: torch.Tensor = self._model.generate(
             self._prompt,
             attention_mask=torch.ones_like(self._prompt),
@@ -110,17 +111,17 @@ class Eager:
 
 
 class Captured:
-    """The same, with the step of one token captured and replayed. Each token is read before the
-    next is asked for.
+    """The same, with the step of one token captured and replayed. Each token is read back before
+    the next step starts.
     """
 
     def __init__(self, model: PreTrainedModel, prompt: torch.Tensor, most: int) -> None:
-        """Of a prompt `[1, length]` on the model's device, for at most so many new tokens."""
+        """Take a prompt `[1, length]` on the model's device, for at most `most` new tokens."""
         self._model, self._prompt = model, prompt
         self._cache = StaticCache(config=model.config, max_cache_len=prompt.shape[1] + most)
         self._token = self._next(prompt)
         module = torch.get_device_module(prompt.device)
-        for _ in range(2):  # What is made at its first use exists before the capture.
+        for _ in range(2):  # Objects made at first use must exist before the capture.
             self._token.copy_(self._next(self._token))
         self._graph = module.CUDAGraph() if prompt.device.type == "cuda" else module.Graph()
         with module.graph(self._graph):
@@ -132,7 +133,7 @@ class Captured:
         return logits[:, -1].argmax(-1, keepdim=True)
 
     def __call__(self, steps: int) -> list[int]:
-        """Return so many new tokens."""
+        """Return `steps` new tokens."""
         self._cache.reset()
         self._token.copy_(self._next(self._prompt))
         found = [int(self._token.item())]
@@ -144,7 +145,7 @@ class Captured:
 
 @dataclass
 class Runner:
-    """What writes on one device in one dtype, and the times of its rounds in ms."""
+    """A generator on one device in one dtype, and the times of its rounds in ms."""
 
     name: str
     write: Eager | Captured
@@ -154,7 +155,7 @@ class Runner:
     each: list[float] = field(default_factory=list)
 
     def round(self) -> None:
-        """Time one token, and all of them: the difference is what the others took."""
+        """Time one token, and all of them: the difference is the time of the others."""
         one, every = self._timed(1), self._timed(self.steps)
         self.first.append(one)
         self.each.append((every - one) / (self.steps - 1))
@@ -170,9 +171,7 @@ class Runner:
 def runners_of(
     model: PreTrainedModel, prompt: torch.Tensor, device: torch.device, options: argparse.Namespace
 ) -> list[Runner]:
-    """Return what writes on a device: `generate`, and where that is asked for, replays of a
-    graph.
-    """
+    """Return a device's generators: `generate`, and replays of a graph if requested."""
     prompt = prompt.to(device)
     found = [Runner(str(device), Eager(model, prompt), device, options.steps)]
     if options.graph and device.type != "cpu":
@@ -183,8 +182,8 @@ def runners_of(
 def measure(
     model: PreTrainedModel, prompt: torch.Tensor, places: list[torch.device], options: argparse.Namespace
 ) -> list[Speed]:
-    """Return the speeds in the order of the dtypes. The devices take turns, so that they meet the
-    same machine.
+    """Return the speeds in the order of the dtypes. The devices take turns, so that changes of the
+    machine's load affect all of them.
     """
     speeds = []
     with Progress(console=Console(stderr=True), transient=True) as progress:
@@ -195,7 +194,7 @@ def measure(
             for device in places:
                 progress.update(task, description=f"{device} {dtype}: warm-up")
                 for runner in runners_of(copy_of(model, device, DTYPES[dtype]), prompt, device, options):
-                    said.append(runner.write(options.steps))  # as will be timed, so that everything is compiled
+                    said.append(runner.write(options.steps))  # also compiles all kernels
                     runners.append(runner)
                 progress.advance(task)
             for _ in range(options.repeats):
@@ -210,20 +209,20 @@ def measure(
 
 
 def copy_of(model: PreTrainedModel, device: torch.device, dtype: torch.dtype) -> PreTrainedModel:
-    """Return a model of the same weights elsewhere."""
+    """Return a copy of the model on another device or in another dtype."""
     other = type(model)(model.config)
     other.load_state_dict(model.state_dict())
     return other.to(device, dtype).eval()
 
 
 def first_difference(expected: list[int], found: list[int]) -> int | None:
-    """Return where two texts part, None where they do not."""
+    """Return the index of the first difference of two texts, or None."""
     return next((i for i, (one, other) in enumerate(zip(expected, found, strict=True)) if one != other), None)
 
 
 def judge(model: PreTrainedModel, prompt: torch.Tensor, expected: list[int], speed: Speed) -> str:
-    """Return why a float32 text is wrong, empty if it is right. `expected` is the CPU's, `model` is
-    on the CPU.
+    """Return why a float32 text is wrong, or an empty text if it is right. `expected` is the CPU's
+    text; `model` is on the CPU.
     """
     place = first_difference(expected, speed.tokens)
     if place is None:
@@ -237,7 +236,7 @@ def judge(model: PreTrainedModel, prompt: torch.Tensor, expected: list[int], spe
 
 
 def table_of(speeds: list[Speed], reference: list[int], fastest: str) -> Table:
-    """Return the table; ratios are to the device `fastest` names, in the same dtype."""
+    """Return the table; ratios are to the device `fastest`, in the same dtype."""
     table = Table()
     base = {speed.dtype: speed.token_ms for speed in speeds if speed.device == fastest}
     titles = ["device", "dtype", "first token ms", "ms a token", "tokens/s", f"of {fastest}'s time", "as the CPU"]
@@ -258,7 +257,7 @@ def table_of(speeds: list[Speed], reference: list[int], fastest: str) -> Table:
 
 
 def places_of(text: str) -> list[torch.device]:
-    """Return devices by their names, with a comma between; "auto" is every one of this machine."""
+    """Return devices by their names, separated by commas; "auto" means all of this machine."""
     if text != "auto":
         return [choose(name) for name in text.split(",")]
     found = [torch.device("cpu")]

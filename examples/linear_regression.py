@@ -1,4 +1,4 @@
-"""A line through 100 noisy points of y = 2x + 1, by gradient descent."""
+"""Fits a line to 100 noisy points of y = 2x + 1, by gradient descent."""
 
 from __future__ import annotations
 

@@ -2,12 +2,12 @@
 How much memory training a Llama with LoRA takes, measured on small pieces of it, and which models
 fit into 8 GiB.
 
-What a device holds at most while it trains n layers on t tokens is a + b n + c t + d n t: base
-weights, the adapter and Adam's state are as many as there are layers, what the forward pass keeps
-for the backward pass is as much as there are tokens, a part of it in each layer. So two steps with
-1 and 2 layers of the model's real width and vocabulary, on 32 and 64 tokens, give a, b, c and d. A
-fifth measurement, 3 layers on 96 tokens, says how far that is to be trusted. A model whose layers
-would not fit is measured all the same, on any device on which three of them do.
+A device's peak memory while it trains n layers on t tokens is a + b n + c t + d n t: base weights,
+the adapter and Adam's state are proportional to the layers; what the forward pass saves for the
+backward pass is proportional to the tokens, partly in each layer. So two steps with 1 and 2 layers
+of the model's real width and vocabulary, on 32 and 64 tokens, give a, b, c and d. A fifth
+measurement, 3 layers on 96 tokens, tests the prediction. Models that do not fit on the device are
+measured too, on any device on which three of their layers fit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rich.progress import Progress
 from rich.table import Table
 from transformers import LlamaConfig, Trainer
 
-# A Trainer for two steps of a model on one row of so many tokens.
+# Makes a Trainer for two steps of a model on one row with the given number of tokens.
 Make = Callable[[LlamaConfig, int], Trainer]
 
 BUDGET = 8 * 2**30
@@ -33,8 +33,8 @@ CHECK = (3, 96)
 
 @dataclass(frozen=True)
 class Footprint:
-    """Bytes on the device: of the frozen weights; of adapter and optimizer after a step; at
-    most.
+    """Bytes on the device: of the frozen weights; of adapter and optimizer after a step; the
+    peak.
     """
 
     base: int
@@ -78,7 +78,7 @@ def along(values: list[float], ends: tuple[int, int], at: int) -> float:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What was measured of one model, by layers and tokens."""
+    """The measurements of one model, by layers and tokens."""
 
     measured: dict[tuple[int, int], Footprint]
 
@@ -89,13 +89,13 @@ class Prediction:
 
     @property
     def error(self) -> float:
-        """Return by which part the prediction for CHECK is beyond what was measured there."""
+        """Return the relative error of the prediction for CHECK."""
         return self.at("peak", *CHECK) / self.measured[CHECK].peak - 1
 
 
 def report(configs: dict[str, LlamaConfig], make: Make, tokens: int, device: torch.device) -> None:
-    """Measure the models and print what they need on so many tokens a step, and the largest that
-    fits.
+    """Measure the models and print the memory they need for the given number of tokens per step,
+    and the largest that fits.
     """
     places = [(layers, count) for layers in LAYERS for count in TOKENS] + [CHECK]
     predictions: dict[str, Prediction] = {}
@@ -121,7 +121,7 @@ def report(configs: dict[str, LlamaConfig], make: Make, tokens: int, device: tor
 
 
 def describe(name: str, found: Prediction, layers: int, tokens: int) -> str:
-    """Return what each parameter and token costs."""
+    """Return the memory per parameter and per token."""
     base, state, parameters, adapter, peak, more = (
         found.at(figure, layers, count)
         for figure, count in (

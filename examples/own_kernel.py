@@ -1,4 +1,4 @@
-"""Two kernels of one's own, written as text: silu(x) * y in one pass, and softmax of rows."""
+"""Two custom kernels, written as text: silu(x) * y in one pass, and softmax of rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 import torch_dml
 from torch.nn import functional
 
-# One element an invocation.
+# One element per invocation.
 SILU_MUL = """
 kernel silu_mul [256, 1, 1] {
   output @out: f32
@@ -31,7 +31,7 @@ kernel silu_mul [256, 1, 1] {
 }
 """
 
-# One row a workgroup: its largest number, the sum of exponentials, then the quotients.
+# One row per workgroup: its maximum, the sum of exponentials, then the quotients.
 SOFTMAX = """
 kernel softmax_rows [64, 1, 1] {
   output @out: f32
@@ -140,7 +140,7 @@ kernel softmax_rows [64, 1, 1] {
 
 
 def main() -> int:
-    """Run both kernels; fail where they are not PyTorch's operators, or where one ran on the
+    """Run both kernels; fail if they differ from PyTorch's operators, or if an operator ran on the
     CPU.
     """
     parser = argparse.ArgumentParser(description=__doc__)

@@ -14,7 +14,7 @@ STEPS = 10
 
 
 def unroll(weight: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
-    """Return the states after 1, 2, ... 10 steps, one a row."""
+    """Return the states after 1, 2, ... 10 steps, one per row."""
     states = []
     state = start
     for _ in range(STEPS):
@@ -26,8 +26,7 @@ def unroll(weight: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
 def train(device: torch.device) -> Training:
     """Train for 100 epochs on one sequence."""
     start = torch.tensor([0.9, -0.4])
-    # With the noise the loss stays away from 0, where a relative difference of float32 means
-    # nothing.
+    # The noise keeps the loss away from 0, where a relative difference in float32 is meaningless.
     wanted = unroll(torch.tensor([[0.9, -0.5], [0.5, 0.9]]), start) + 0.1 * torch.randn(STEPS, 2)
     weight = nn.Parameter((0.5 * torch.randn(2, 2)).to(device))
     start, wanted = start.to(device), wanted.to(device)

@@ -405,6 +405,18 @@ const char* dml_kernel_stats_json(void);
 // `count`.
 const char* dml_validation_json(void);
 
+// ---- Questions to drivers that end some processes: they are asked in a child process.
+
+// Sets the command that starts a child process, which calls `dml_answer_child_query` with one more
+// argument, and ends: `count` words in UTF-8, the program first. To be called before the first
+// call that lists devices.
+//
+// Without it, what such a question is about is not used.
+int32_t dml_set_child_command(const char* const* words, size_t count);
+
+// In such a child process: writes the answer to the standard output.
+int32_t dml_answer_child_query(const char* question);
+
 // ---- Device memory.
 
 // Allocates memory of a device.

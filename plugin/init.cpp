@@ -6,13 +6,18 @@
 #include <mutex>
 #include <string>
 
-#include "backend.h"
-#include "device.h"
-#include "interrupt.h"
-#include "json.h"
-#include "register.h"
-#include "table.h"
-#include "trampoline.h"
+#include "core/backend.h"
+#include "core/device.h"
+#include "core/interrupt.h"
+#include "core/json.h"
+#include "core/library.h"
+#include "core/register.h"
+#include "core/table.h"
+#include "core/trampoline.h"
+#include "operators/register.h"
+#include "profiler/register.h"
+#include "quantized/register.h"
+#include "sparse/register.h"
 
 #define DML_STRING_(x) #x
 #define DML_STRING(x) DML_STRING_(x)
@@ -42,12 +47,12 @@ void check_versions(const char* torch_version) {
               "; the installation is mixed: reinstall torch-dml");
 }
 
-// PyTorch says when a kernel takes another's place, which is what is wanted here.
+// Suppresses PyTorch's warning that a kernel replaces another one, which is intended here.
 struct Silent final : c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
-// In CUDA's place, runs `registering` without those words.
+// Runs `registering`; where the device is CUDA, without these warnings.
 template <class Registering>
 void silently(Registering registering) {
   Silent silent;
@@ -82,13 +87,12 @@ void register_all() {
   register_host_reads();
   Names products;
   register_autocast_products(products);
-  if (!is_cuda()) {  // PyTorch has CUDA's
+  if (!is_cuda()) {  // for CUDA PyTorch has its own
     register_autocast(products);
     register_torchscript();
   }
   register_attention();
-  register_ldexp();
-  register_kaiser_window();
+  register_stubs();
   register_nested();
   register_quantized();
   register_sparse();
@@ -134,14 +138,6 @@ void append_list(std::string& text, const char* key, const std::vector<std::stri
 }
 
 }  // namespace
-
-torch::Library& library(const char* ns, c10::DispatchKey key) {
-  // A registration ends with its Library, so they are kept; and leaked, because tensors outlive
-  // static destructors.
-  static auto& kept = *new std::vector<std::unique_ptr<torch::Library>>;
-  kept.push_back(std::make_unique<torch::Library>(torch::Library::IMPL, ns, key, __FILE__, __LINE__));
-  return *kept.back();
-}
 
 }  // namespace dml
 

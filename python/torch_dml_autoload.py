@@ -1,8 +1,8 @@
-"""What `import torch` calls: makes the device "dml" available without a second import.
+"""The entry point that `import torch` calls: makes the device "dml" available without a second
+import.
 
-A process has one accelerator that `torch.accelerator` speaks for. Where torch can use an
-accelerator of its own, this leaves everything as it was; `import torch_dml`, or
-TORCH_DML_AUTOLOAD=1, loads the device there too.
+A process has one accelerator for `torch.accelerator`. If torch can use an accelerator of its own,
+nothing changes; `import torch_dml`, or TORCH_DML_AUTOLOAD=1, loads the device in that case too.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from types import ModuleType
 
 
 def autoload() -> None:
-    """Load torch_dml unless that would disturb someone; fail only where it is to take CUDA's place
-    and cannot.
+    """Load torch_dml unless that would interfere with another accelerator; fail only if the device
+    is to replace CUDA and cannot.
     """
     if (place := _setting("TORCH_DML_AS_CUDA")) in {"1", "force"}:
         return take_cudas_place(place == "force")
     if "torch_dml.backend" in sys.modules:
-        return  # `import torch_dml` imported torch, and goes on by itself
+        return  # `import torch_dml` imported torch, and continues after it
     try:
         wish = _setting("TORCH_DML_AUTOLOAD")
         if wish in {"0", "false", "no", "off"}:
@@ -40,14 +40,14 @@ def autoload() -> None:
 
 
 def _setting(name: str) -> str:
-    """Return a variable's word, as torch_dml.environment understands it: torch_dml may not be
-    imported yet.
+    """Return a variable's value, as torch_dml.environment does: torch_dml may not be imported
+    yet.
     """
     return os.environ.get(name, "").strip().lower()
 
 
 def take_cudas_place(force: bool) -> None:
-    """Load torch_dml as CUDA. A GPU that torch can use itself keeps its place, with a warning,
+    """Load torch_dml as CUDA. A GPU that torch can use itself is not replaced, with a warning,
     unless `force`.
     """
     if not force and has_own_accelerator(sys.modules["torch"]):
@@ -64,11 +64,10 @@ def take_cudas_place(force: bool) -> None:
 
 
 def has_own_accelerator(torch: ModuleType) -> bool:
-    """Return whether this torch has a GPU to run on without torch-dml, or another backend took its
-    place.
+    """Return whether this torch has a GPU of its own to run on, or another PrivateUse1 backend.
 
-    It neither initialises CUDA, which would break processes forked later, nor takes more than a few
-    milliseconds.
+    It neither initialises CUDA, which would break processes that are forked later, nor takes more
+    than a few milliseconds.
     """
     if torch._C._get_privateuse1_backend_name() not in {"privateuseone", "dml"}:
         return True
@@ -82,7 +81,7 @@ def has_own_accelerator(torch: ModuleType) -> bool:
 
 
 def nvidia_gpus() -> int:
-    """Return how many GPUs NVIDIA's driver offers to this process, 0 when there is no driver."""
+    """Return how many GPUs NVIDIA's driver has for this process, 0 if there is no driver."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None and (not visible.strip() or visible.strip().startswith("-1")):
         return 0

@@ -1,17 +1,17 @@
-"""Compiles every kernel of a folder of HLSL with Microsoft's compiler, DXC: what was kept under
-TORCH_DML_HLSL_DIR.
+"""Compiles every HLSL kernel of a folder, as programs write them under TORCH_DML_HLSL_DIR, with
+Microsoft's compiler, DXC.
 
-Each becomes DXIL (cs_6_2 with 16-bit types; cs_6_6 where it has 64-bit atomics), which the compiler
-validates, and, unless it has those, SPIR-V. That stays beside it: a program that runs with the same
-TORCH_DML_HLSL_DIR computes with it. What passed is not looked at again. Exits with status 1 when a
-kernel fails or when there is nothing in the folder.
+Each kernel becomes DXIL (cs_6_2 with 16-bit types; cs_6_6 with 64-bit atomics), which the compiler
+validates, and, unless it has 64-bit atomics, SPIR-V. The SPIR-V is written next to the HLSL, and a
+program that runs with the same TORCH_DML_HLSL_DIR uses it. Kernels that passed are not compiled
+again. Exits with status 1 when a kernel fails or when the folder is empty.
 
-With --ran nothing is compiled: it counts what has run since, as the compiler's SPIR-V or as the
-emitter's module, and why. Exits with status 1 when nothing ran as the compiler's, or when some of
-that was not understood.
+With --ran nothing is compiled: the script counts the kernels that ran since as the compiler's
+SPIR-V and those that ran as the emitter's module, and why. Exits with status 1 when no kernel ran
+as the compiler's SPIR-V, or when some of that SPIR-V was not understood.
 
 The library is libdxcompiler.so of DXC 1.6 or 1.7, which PyPI's source distribution of compushady
-holds, or dxcompiler.dll.
+contains, or dxcompiler.dll.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-# Bytes of workgroup memory, and invocations of a workgroup, that Direct3D has.
+# Direct3D's limits: bytes of workgroup memory, and invocations of a workgroup.
 SHARED_BYTES, INVOCATIONS = 32 << 10, 1024
 FACTS = re.compile(r"// (\d+) bytes shared, (\d+) invocations, (\d+) atomics, (\d+) atomics of 64 bits")
-# The first methods of every object; behind them stand, elsewhere than on Windows, the two forms of
-# a destructor.
+# Indices in the method table: Release, and the first method of a class. Elsewhere than on Windows
+# two destructors stand between them.
 RELEASE, FIRST = 2, 3 if sys.platform == "win32" else 5
 UTF8 = 65001
-# Notes of what ran (crates/kernel/src/hlsl/compiled.rs).
+# Notes in *.origin files (crates/kernel/src/hlsl/compiled.rs).
 COMPILED, NOT_UNDERSTOOD = "compiled", "the compiler's SPIR-V is not understood"
-# So many failures are printed.
+# The maximum number of failures that are printed.
 SHOWN = 5
 
 
@@ -54,13 +54,13 @@ def guid(text: str) -> Any:
 
 
 def method(object_: c_void_p, place: int, returns: Any, *types: Any) -> Callable[..., Any]:
-    """Return a method of a COM object by its place in the table."""
+    """Return a method of a COM object by its index in the method table."""
     table = ctypes.cast(ctypes.cast(object_, POINTER(c_void_p))[0], POINTER(c_void_p))
     return partial(ctypes.CFUNCTYPE(returns, c_void_p, *types)(table[place]), object_)
 
 
 def content(blob: c_void_p) -> bytes:
-    """Return what an IDxcBlob holds."""
+    """Return the bytes of an IDxcBlob."""
     pointer = method(blob, FIRST, c_void_p)()
     return ctypes.string_at(pointer, method(blob, FIRST + 1, c_size_t)()) if pointer else b""
 
@@ -76,7 +76,7 @@ class Compiler:
             raise OSError(f"{path}: DxcCreateInstance returned {status & 0xFFFFFFFF:#x}")
 
     def compile(self, source: bytes, profile: str, *options: str) -> bytes:
-        """Return the object; raise ValueError with the compiler's words."""
+        """Return the compiled object; raise ValueError with the compiler's messages."""
         words = ("-T", profile, "-E", "main", "-HV", "2021", "-enable-16bit-types", *options)
         arguments = (c_wchar_p * len(words))(*words)
         buffer, result, status, out = Buffer(source, len(source), UTF8), c_void_p(), c_int32(), c_void_p()
@@ -106,7 +106,7 @@ def open_compiler(path: str) -> None:
 
 
 def check(file: Path) -> tuple[str, str]:
-    """Return what became of a kernel, and what the compiler said of one that failed."""
+    """Return a kernel's result, and the compiler's messages if it failed."""
     source = file.read_bytes()
     facts = FACTS.match(source.decode())
     if facts is None:
@@ -128,8 +128,8 @@ def check(file: Path) -> tuple[str, str]:
 
 
 def report(folder: Path) -> int:
-    """Print what ran since the folder was compiled, by the notes that programs left, and return the
-    exit status.
+    """Print how the kernels ran since the folder was compiled, from the notes that programs wrote,
+    and return the exit status.
     """
     ran = Counter(note.read_text() for note in folder.glob("*.origin"))
     compiled = ran.pop(COMPILED, 0)
@@ -164,7 +164,7 @@ def main() -> int:
                 failures.append(words)
             else:
                 notes.write(f"{kernel.name}\n")
-    # What ran until now ran without these.
+    # Notes of earlier runs, which did not have this SPIR-V yet.
     for note in options.folder.glob("*.origin"):
         note.unlink()
     for failure in failures[:SHOWN]:

@@ -1,10 +1,10 @@
-"""Validates every SPIR-V module of a folder with `spirv-val`: the kernels that were emitted under
-TORCH_DML_SPIRV_DIR.
+"""Validates every SPIR-V module of a folder, as programs write them under TORCH_DML_SPIRV_DIR, with
+`spirv-val`.
 
-What passes is noted in `valid.txt` of the folder and not looked at again. What fails is named, and
-kept as `*.invalid`. Modules with matrix units are left for a `spirv-val` that knows them: 2025.1
-knows those of float16, 2026.4 all. Exits with status 1 when a module fails or when there is nothing
-in the folder.
+Valid modules are listed in `valid.txt` of the folder and not validated again. Invalid ones are
+named, and saved as `*.invalid`. Modules with cooperative matrices are skipped when `spirv-val` does
+not support them: 2025.1 supports those of float16, 2026.4 all. Exits with status 1 when a module
+fails or when the folder is empty.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-# The Vulkan version whose rules hold, by the version of SPIR-V that a module is written in.
+# The Vulkan version whose rules apply, by the module's SPIR-V version.
 TARGETS = {0x10500: "vulkan1.2", 0x10600: "vulkan1.3"}
-# So many failures are printed in full.
+# The maximum number of failures that are printed in full.
 SHOWN = 5
-# What an older validator says of cooperative matrices, of bfloat16 and of matrices of it, and of
-# nothing else here.
+# Messages of older validators about the capabilities of cooperative matrices, of bfloat16 and of
+# bfloat16 matrices.
 TOO_OLD = tuple(f"Invalid capability operand: {number}" for number in (6022, 5116, 5118))
 
 

@@ -2,14 +2,14 @@
 """Check that comments (Rust, C++, Python) and prose in Markdown have at most 100 columns, or wrap
 them with --fix.
 
-Code is as wide as its formatter lets it be. Excepted are, because a line break would change what
-they are or say: tables, code blocks and doc tests, headings, definitions of links and HTML, text
-that is aligned or indented by hand, and a word, a link or a code span that has no space to break
-at; comments beside code, which end where the code lets them; and pages that a program writes.
+The width of code is its formatter's affair. Not checked, because a line break would change the
+meaning or the layout: tables, code blocks and doc tests, headings, definitions of links and HTML,
+text that is aligned or indented by hand, a word, a link or a code span that has no space to break
+at, comments behind code, and generated pages.
 
-With --fix a paragraph that has too long a line is filled anew, word by word. What has none stays as
-it is. So do line breaks that somebody made on purpose: in front of a list's items, and after a line
-that is much shorter than it could be.
+With --fix a paragraph that has too long a line is filled again, word by word. Other paragraphs stay
+as they are. Deliberate line breaks stay too: in front of a list's items, and after a line that is
+much shorter than it could be.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 WIDTH = 100
-# A line that the next word would not have brought beyond this was ended on purpose.
+# If the next word would have ended at or before this column, the line break is deliberate.
 SHORT = 76
-# Code spans of up to so many columns are not broken.
+# Code spans of at most this many columns are not broken.
 SPAN = 60
 
 SUFFIXES = {".rs", ".cpp", ".h", ".py", ".md"}
-# What the first lines of a page say that a program writes.
+# The notice in the first lines of a generated page.
 _GENERATED = re.compile(r"\bdo not edit\.")
 
 _ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,3}[.)]) +")
@@ -48,18 +48,19 @@ _VERBATIM = re.compile(
     )""",
     re.VERBOSE,
 )
-# What a paragraph's line would be taken for by Markdown if it began so.
+# Words with which Markdown would take a paragraph's line for something else.
 _NOT_FIRST = re.compile(r"[-+*=|>]|#{1,6}$|\d{1,3}[.)]$|<[a-zA-Z/!]|```|~~~")
-# `name`: text, or name - text, after a line that ended: one line a fact.
+# `name`: text, or name - text, after a line that ended: one fact per line.
 _LABEL = re.compile(r"(?:`[^`]+`|[\w.]+)(?::| [-=]) ")
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 
 
 @dataclass
 class Block:
-    """Lines of text of one place, without the marks that make them a comment.
+    """Consecutive lines of text, without comment marks.
 
-    `first` and `rest` go in front of its lines, and `last` behind the last one.
+    `first` and `rest` are the prefixes of its first and its other lines, `last` is the suffix of
+    the last line.
     """
 
     start: int  # the first line in the file, from 0
@@ -67,14 +68,14 @@ class Block:
     first: str
     rest: str
     last: str = ""
-    last_alone: str = ""  # how `last` stands when the text takes several lines
+    last_alone: str = ""  # `last` when the text takes several lines
     is_markdown: bool = False
 
 
 @dataclass
 class Paragraph:
-    """Lines of a block that may be filled anew: the text of each, and what is in front of the first
-    and the others.
+    """Lines of a block that may be filled again: the texts, and the prefixes of the first line and
+    of the others.
     """
 
     start: int
@@ -84,10 +85,10 @@ class Paragraph:
 
 
 def paragraphs(texts: list[str], is_markdown: bool) -> Iterator[Paragraph]:
-    """Yield the paragraphs among lines of Markdown, or of a comment, which is much the same."""
+    """Yield the paragraphs among lines of Markdown or of a comment."""
     fence = ""
     in_html = in_generated = False
-    # Where the text begins of the items, one in the other, in which we are.
+    # The columns where the text of the enclosing list items begins, outermost first.
     contents: list[int] = []
     now: Paragraph | None = None
     was_blank = True
@@ -145,8 +146,8 @@ def paragraphs(texts: list[str], is_markdown: bool) -> Iterator[Paragraph]:
 
 
 def chunks(paragraph: Paragraph, outer: int) -> Iterator[Paragraph]:
-    """Yield the parts of a paragraph between line breaks that were made on purpose; `outer` columns
-    stand before it.
+    """Yield the parts of a paragraph between deliberate line breaks; `outer` is the number of
+    columns before the paragraph.
     """
     part = Paragraph(paragraph.start, paragraph.first, paragraph.rest)
     for at, line in enumerate(paragraph.lines):
@@ -163,8 +164,8 @@ def chunks(paragraph: Paragraph, outer: int) -> Iterator[Paragraph]:
 
 
 def atoms(text: str) -> list[str]:
-    """Return the words of a text: code spans are whole, and no word is one that a line must not
-    begin with.
+    """Return the words of a text: a code span is one word, and a word with which no line may begin
+    is joined to the word before.
     """
     spaces = {
         at
@@ -194,7 +195,9 @@ def atoms(text: str) -> list[str]:
 
 
 def filled(part: Paragraph, first: str, rest: str, last: str) -> list[str]:
-    """Return the lines of a part, filled to the width; `last` has to fit behind the last one."""
+    """Return the lines of a part, filled to the width, with space for `last` behind the last
+    line.
+    """
     if part.lines[-1].endswith("  "):  # Markdown's line break
         last = f"  {last}"
     lines = []
@@ -211,8 +214,8 @@ def filled(part: Paragraph, first: str, rest: str, last: str) -> list[str]:
 
 
 def wrapped(block: Block) -> dict[int, tuple[list[str], list[str]]]:
-    """Return what is too long in a block: by the line where a part begins, its lines and those that
-    it becomes.
+    """Return the parts of a block with too long a line, by the line number where each begins: the
+    old and the new lines.
     """
     found = {}
     end = len(block.texts) - 1
@@ -246,10 +249,10 @@ def blocks(file: Path, text: str) -> Iterator[Block]:
 
 
 def _grouped(lines: list[str], columns: dict[int, int], mark: re.Pattern[str]) -> Iterator[Block]:
-    """Yield the runs of lines that are nothing but comments, with one mark and in one column.
+    """Yield the runs of comment lines with the same mark and in the same column.
 
-    `columns` says where each line's comment begins. Lines below a comment that stands beside code
-    go on with it, if they are in its column.
+    `columns` has each line's column where its comment begins. Lines below a comment behind code
+    continue that comment if they are in its column.
     """
     block: Block | None = None
     beside = -1
@@ -275,7 +278,9 @@ def _grouped(lines: list[str], columns: dict[int, int], mark: re.Pattern[str]) -
 
 
 def _slash_comments(text: str) -> dict[int, int]:
-    """Return in which column the `//` comment of a line begins, by lines of Rust or C++."""
+    """Return the column where the `//` comment of a line begins, by line number, for Rust or
+    C++.
+    """
     pattern = re.compile(
         r"""
         //[^\n]* | /\*.*?\*/ |                              # comments
@@ -320,12 +325,14 @@ def _python_blocks(text: str, lines: list[str]) -> Iterator[Block]:
 
 
 def is_generated(text: str) -> bool:
-    """Return whether a program writes a page."""
+    """Return whether a page is generated."""
     return bool(_GENERATED.search("\n".join(text.split("\n")[:10])))
 
 
 def check(file: Path, fix: bool) -> list[str]:
-    """Return what is too long in a file, `file:line: 123 columns`; with `fix`, wrap it."""
+    """Return the lines of a file that are too long, as `file:line: 123 columns`; with `fix`, wrap
+    them.
+    """
     text = file.read_text(encoding="utf-8")
     if file.suffix == ".md" and is_generated(text):
         return []
@@ -345,7 +352,7 @@ def check(file: Path, fix: bool) -> list[str]:
 
 
 def tracked() -> list[Path]:
-    """Return the files of the repository, those too that are not committed yet."""
+    """Return the files of the repository, including those that are not committed yet."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
     files = {Path(name) for name in names if Path(name).suffix in SUFFIXES}

@@ -93,8 +93,8 @@ def main() -> None:
         return
     names = list(models())
     counted = {name: calls(name, options.steps) for name in names}
-    plugin = "".join(file.read_text() for file in (ROOT / "plugin").glob("*.cpp"))
-    listed = set(re.findall(r"\bop::(\w+)", plugin))
+    plugin = "".join(file.read_text() for file in (ROOT / "plugin").rglob("*.[ch]*"))
+    listed = set(re.findall(r"\bat::_ops::(\w+)", plugin))
     listed |= {unboxed_name(overload) for overload in re.findall(r'impl\("(aten::[^"]+)"', plugin)}
     every: Counter[str] = sum(counted.values(), Counter())
     print(f"{'overload':50}{'calls':>8}" + "".join(f"{name:>10}" for name in names))

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Find circles of imports in every crate of the workspace: of files, and of folders.
+"""Find import cycles, of files and of folders, in every crate of the workspace and in the plugin.
 
-Reads `use` and paths that begin with `crate::`, `super::` or `self::`. Tests inside files and `mod`
-lines do not count, nor does a crate's root. What a module re-exports counts as an import of that
-module's file.
+Reads `use` and paths that begin with `crate::`, `super::` or `self::`. Tests inside files, `mod`
+lines and the crate's root are ignored. An item that a module re-exports counts as an import of that
+module's file. In the plugin it reads `#include "..."`; a header and its source file are one module.
 
-The folders of a crate have an order: each imports only what stands below it. Nobody writes the
-order down. It follows from the imports as long as they make no circle, so an import that closes a
-circle between two folders, or between a folder and a file beside it, is refused: one that points
-upward. The known ones are listed in upward_imports.txt. That list can only shrink: an entry whose
-import has gone, or points upward no longer, is an error too.
+The folders of a crate are layers: each imports only from layers below it. The order is not written
+down; it follows from the imports as long as they have no cycle. So an import that closes a cycle
+between two folders, or between a folder and a file next to it, is an error: it points upward. Known
+upward imports are listed in upward_imports.txt. That list can only shrink: an entry whose import
+has gone, or points upward no longer, is an error too.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 Module = tuple[str, ...]
-# A file, and one that it imports.
+# The importing file, and the imported one.
 Import = tuple[Module, Module]
 
 _USE = re.compile(r"\buse\s+((?:crate|super|self)::[^;]+);")
 _PATH = re.compile(r"\b(?:crate|super)(?:::\w+)+")
+_INCLUDE = re.compile(r'#include "([^"]+)"')
 _TESTS = re.compile(r"#\[cfg\((?:test|all\(test, [^\n]*\))\)\]\s*(?:pub )?mod \w+ \{.*", re.DOTALL)
 _ENTRY = re.compile(r"(\S+): (\S+) -> (\S+)")
 
 
 def modules_of(source: Path) -> dict[Module, Path]:
-    """Return the files of a crate by module path; the root is the empty one."""
+    """Return the files of a crate by module path; the root's path is empty."""
     found = {}
     for file in sorted(source.rglob("*.rs")):
         parts = list(file.relative_to(source).with_suffix("").parts)
@@ -42,7 +43,7 @@ def modules_of(source: Path) -> dict[Module, Path]:
 
 
 def expanded(tree: str) -> list[str]:
-    """Return the paths of a `use` tree: `a::{b, c::d}` is a::b and a::c::d."""
+    """Return the paths of a `use` tree: `a::{b, c::d}` gives a::b and a::c::d."""
     paths: list[str] = []
     prefixes, word = [""], ""
     for c in tree:
@@ -80,6 +81,22 @@ def imports(module: Module, text: str, modules: dict[Module, Path]) -> Iterator[
             yield target
 
 
+def graph_of_crate(source: Path) -> dict[Module, set[Module]]:
+    """Return the import graph of a crate's files."""
+    modules = modules_of(source)
+    return {module: set(imports(module, file.read_text(), modules)) for module, file in modules.items()}
+
+
+def graph_of_plugin(source: Path) -> dict[Module, set[Module]]:
+    """Return the include graph of the plugin's files, without suffixes."""
+    graph: dict[Module, set[Module]] = {}
+    for file in sorted([*source.rglob("*.h"), *source.rglob("*.cpp")]):
+        module = file.relative_to(source).with_suffix("").parts
+        included = {Path(name).with_suffix("").parts for name in _INCLUDE.findall(file.read_text())}
+        graph.setdefault(module, set()).update(included - {module})
+    return graph
+
+
 def circles(graph: dict[Module, set[Module]]) -> list[list[Module]]:
     """Return the strongly connected components of more than one module (Tarjan, 1972), largest
     first.
@@ -111,10 +128,10 @@ def circles(graph: dict[Module, set[Module]]) -> list[list[Module]]:
 
 
 def beside(one: Import) -> Import | None:
-    """Return the two neighbours in one folder that an import connects: itself, or the folders that
-    the files are in.
+    """Return an import as one between siblings in a folder: the import itself, or the folders of
+    the two files below their common folder.
 
-    None where one of the two files is the other's folder: `a` and `a/b`.
+    None if one of the two files belongs to the other's folder: `a` and `a/b`.
     """
     for at, (left, right) in enumerate(zip(*one, strict=False)):
         if left != right:
@@ -123,7 +140,7 @@ def beside(one: Import) -> Import | None:
 
 
 def neighbours(found: Iterable[Import]) -> dict[Module, set[Module]]:
-    """Return which neighbour imports which: each a folder or a file beside one."""
+    """Return the import graph of siblings: folders, and files next to folders."""
     graph: dict[Module, set[Module]] = {}
     for one in found:
         if pair := beside(one):
@@ -133,15 +150,15 @@ def neighbours(found: Iterable[Import]) -> dict[Module, set[Module]]:
 
 
 def folder_circles(found: Iterable[Import], folders: set[Module]) -> list[list[Module]]:
-    """Return the circles between neighbours of which at least one is a folder."""
+    """Return the cycles of siblings that contain at least one folder."""
     return [circle for circle in circles(neighbours(found)) if folders.intersection(circle)]
 
 
 def upward(found: set[Import], folders: set[Module]) -> list[Import]:
-    """Return few imports without which there is no circle: those against the best order that a
-    search finds.
+    """Return a small set of imports without which there is no cycle: those that point upward in the
+    best order found by a local search.
 
-    The search moves one neighbour at a time to where the fewest imports point upward, until no move
+    The search moves one sibling at a time to where the fewest imports point upward, until no move
     helps.
     """
     against: list[Import] = []
@@ -175,15 +192,15 @@ def upward(found: set[Import], folders: set[Module]) -> list[Import]:
 
 
 def order_of(found: Iterable[Import], folders: set[Module]) -> list[str]:
-    """Return the folders of a crate from the top to the bottom, those of equal height in one
-    text.
+    """Return the folders of a crate from the top layer to the bottom one; those of the same layer
+    are joined into one text.
     """
     graph = neighbours(found)
     heights: dict[Module, int] = {}
 
     def height(one: Module) -> int:
         if one not in heights:
-            heights[one] = 0  # Files may be in a circle of files.
+            heights[one] = 0  # Cycles of files among themselves are allowed.
             heights[one] = 1 + max(map(height, sorted(graph[one])), default=0)
         return heights[one]
 
@@ -207,14 +224,14 @@ def known_upward(file: Path) -> list[tuple[str, Import]]:
 
 
 def closes_circle(one: Import, found: set[Import], folders: set[Module]) -> bool:
-    """Return whether an import is part of a circle with others."""
+    """Return whether an import is part of a cycle with others."""
     pair = {*(beside(one) or ())}
     return bool(pair) and any(pair <= {*circle} for circle in folder_circles(found | {one}, folders))
 
 
 def without_known(found: set[Import], known: list[Import], folders: set[Module]) -> tuple[set[Import], list[Import]]:
-    """Return the imports that are not known to point upward, and the known ones that no longer
-    do.
+    """Return the imports that are not in the list of known upward imports, and the entries of the
+    list that no longer point upward.
     """
     left = found - {*known}
     stale = [one for one in known if one not in found]
@@ -226,16 +243,17 @@ def without_known(found: set[Import], known: list[Import], folders: set[Module])
 
 
 def text_of(crate: str, one: Import) -> str:
-    """Return an import as an entry of the list has it."""
+    """Return an import in the form of an entry of the list."""
     return f"{crate}: {'/'.join(one[0])} -> {'/'.join(one[1])}"
 
 
 def main() -> int:
-    """Print every crate's circles; return 1 if one is too large or a folder imports one above
-    it.
+    """Print every crate's cycles; return 1 if one is too large or a folder imports from a layer
+    above it.
     """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--crates", type=Path, default=Path("crates"), help="folder of the crates (%(default)s)")
+    parser.add_argument("--plugin", type=Path, default=Path("plugin"), help="folder of the plugin (%(default)s)")
     parser.add_argument("--max", type=int, default=3, help="files that a circle may have (%(default)s)")
     parser.add_argument(
         "--upward",
@@ -245,24 +263,19 @@ def main() -> int:
     )
     options = parser.parse_args()
     known = known_upward(options.upward)
-    sources = sorted(options.crates.glob("*/src"))
-    faults = [
-        f"no longer there: {text_of(crate, one)}"
-        for crate, one in known
-        if crate not in {source.parent.name for source in sources}
-    ]
-    for source in sources:
-        crate, modules = source.parent.name, modules_of(source)
-        graph = {module: set(imports(module, file.read_text(), modules)) for module, file in modules.items()}
+    graphs = {source.parent.name: graph_of_crate(source) for source in sorted(options.crates.glob("*/src"))}
+    graphs["plugin"] = graph_of_plugin(options.plugin)
+    faults = [f"no longer there: {text_of(crate, one)}" for crate, one in known if crate not in graphs]
+    for crate, graph in graphs.items():
         found = circles(graph)
         sizes = ", ".join(str(len(circle)) for circle in found) or "none"
-        print(f"{crate}: {len(modules)} files, {sum(map(len, graph.values()))} imports, circles: {sizes}")
+        print(f"{crate}: {len(graph)} files, {sum(map(len, graph.values()))} imports, circles: {sizes}")
         for circle in found:
             names = ", ".join("/".join(module) for module in circle)
             print("   ", names)
             if len(circle) > options.max:
                 faults.append(f"{crate}: a circle of {len(circle)} files: {names}")
-        folders = {module[:depth] for module in modules for depth in range(1, len(module))}
+        folders = {module[:depth] for module in graph for depth in range(1, len(module))}
         edges = {(module, target) for module, targets in graph.items() if module for target in targets}
         left, stale = without_known(edges, [one for name, one in known if name == crate], folders)
         against = upward(left, folders)

@@ -1,9 +1,9 @@
 """Writes the polynomials of the special functions: crates/kernel/src/math/special/tables.rs.
 
-Every polynomial is a Chebyshev series of the exact function, cut where the rest is below 2^-27
-(f32) or 2^-57 (f64) of the function's smallest value, and turned into powers of
-`(x - centre) * scale`, which is -1 to 1. The definitions below are all there is: no coefficient
-comes from another library. Needs mpmath, which comes with torch.
+Every polynomial is a Chebyshev series of the exact function, truncated where the remainder is below
+2^-27 (f32) or 2^-57 (f64) of the function's smallest value, and converted to powers of
+`(x - centre) * scale`, which is in -1 to 1. All coefficients are computed from the definitions
+below; none comes from another library. Needs mpmath, which comes with torch.
 
     python scripts/special_polynomials.py > crates/kernel/src/math/special/tables.rs && cargo fmt
 """
@@ -56,7 +56,7 @@ def cut(series: list[m.mpf], tolerance: m.mpf) -> list[m.mpf]:
 
 
 def from_end(powers: list[m.mpf]) -> list[m.mpf]:
-    """The polynomial of u in -1 to 1 as powers of v = (u + 1) / 2, which is 0 to 1."""
+    """Convert a polynomial of u in -1 to 1 to powers of v = (u + 1) / 2, which is in 0 to 1."""
     result = [m.mpf(0)] * len(powers)
     for j, c in enumerate(powers):
         for i in range(j + 1):
@@ -65,7 +65,9 @@ def from_end(powers: list[m.mpf]) -> list[m.mpf]:
 
 
 def table(name: str, text: str, f: Function, low: object, high: object, at_zero: bool = False) -> None:
-    """`at_zero`: in powers of x itself, for series whose terms all have one sign there."""
+    """Print a function's polynomials; `at_zero`: in powers of x itself, for series whose terms all
+    have the same sign on the interval.
+    """
     low, high = m.mpf(low), m.mpf(high)
     centre, scale = m.mpf(float((low + high) / 2)), m.mpf(float(2 / (high - low)))
     low, high = centre - 1 / scale, centre + 1 / scale
@@ -92,7 +94,9 @@ def table(name: str, text: str, f: Function, low: object, high: object, at_zero:
 
 
 def constant(name: str, text: str, value: m.mpf) -> None:
-    """A number to more than its type's precision: leading part and rest for f32, and for f64."""
+    """Print a number with more than its type's precision: leading part and remainder for f32, and
+    for f64.
+    """
     single = float(np.float32(float(value)))
     double = float(value)
     print(f"/// {text}")
@@ -319,7 +323,7 @@ def airy_tables() -> None:
                     u = u * (6 * k + 1) * (6 * k + 3) * (6 * k + 5) / (216 * (k + 1) * (2 * k + 1))
                 return total[0] if part == "P" else total[1] / v
             scale = m.sqrt(m.pi) * m.sqrt(m.sqrt(x))
-            # Ai and Bi are the two parts of one rotation.
+            # Ai and Bi are two components of one rotation.
             a, b = m.airyai(-x) * scale, m.airybi(-x) * scale
             s, c = m.sin(z + m.pi / 4), m.cos(z + m.pi / 4)
             return a * s + b * c if part == "P" else (b * s - a * c) / v

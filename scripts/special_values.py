@@ -1,9 +1,9 @@
-"""Writes crates/kernel/tests/data/special.csv: exact values of the special functions, which their
-tests compare with.
+"""Writes crates/kernel/tests/data/special.csv: exact values of the special functions, with which
+tests compare.
 
-A line is a function's name, its one or two arguments, the value rounded to f64, and what the
-rounding left. Every second point is an f32, so that both types are tested. Needs mpmath, which
-comes with torch.
+A line has a function's name, its one or two arguments, the value rounded to f64, and the rounding
+error. Every second point is an f32, so that both types are tested. Needs mpmath, which comes with
+torch.
 
     python scripts/special_values.py > crates/kernel/tests/data/special.csv
 """
@@ -21,8 +21,8 @@ Range = tuple[float, float]
 
 
 def points(ranges: list[Range], count: int) -> Iterator[float]:
-    """In every range, half of the points uniform and half uniform in the logarithm where it has one
-    sign.
+    """Yield points of every range: half of them uniform, and half uniform in the logarithm if the
+    range has one sign.
     """
     for low, high in ranges:
         for i in range(count):
@@ -41,13 +41,13 @@ def write(name: str, arguments: tuple[float, ...], value: m.mpf) -> None:
 
 
 def quantile(p: m.mpf) -> m.mpf:
-    """The x with erfc(-x / sqrt(2)) / 2 = p."""
+    """Return the x with erfc(-x / sqrt(2)) / 2 = p."""
     target = min(p, 1 - p)
     x = m.sqrt(-2 * m.log(2 * target)) if target < 0.4 else m.mpf("0.1")
     for _ in range(200):
         tail = m.erfc(x / m.sqrt(2)) / 2
         density = m.exp(-x * x / 2) / m.sqrt(2 * m.pi)
-        # Newton's step of the logarithm, which is nearly a parabola.
+        # A Newton step for the logarithm, which is nearly a parabola.
         step = (m.log(tail) - m.log(target)) * tail / density
         x += step
         if abs(step) < m.mpf(10) ** -45:
@@ -114,7 +114,7 @@ def both(ranges: list[tuple[Range, Range]], count: int) -> Iterator[tuple[float,
 
 
 def near(low: float, high: float, reach: float, count: int) -> Iterator[tuple[float, float]]:
-    """Second arguments within `reach` of the first ones, relatively."""
+    """Yield pairs of arguments whose relative difference is at most `reach`."""
     for a in points([(low, high)], count):
         x = a * (1 + reach * (2 * random.random() - 1))
         yield a, float(np.float32(x)) if float(np.float32(a)) == a else x
@@ -126,7 +126,7 @@ def main() -> None:
         for x in points(ranges, 24):
             write(name, (x,), f(m.mpf(x)))
     for s, q in both([((1.01, 10), (0.01, 20)), ((1.01, 30), (1, 1e4))], 24):
-        # The library's error is absolute.
+        # mpmath's error is absolute.
         with m.workdps(200):
             value = m.zeta(m.mpf(s), m.mpf(q))
         write("zeta", (s, q), value)
@@ -146,7 +146,7 @@ def main() -> None:
         for k in range(1, 9):
             x = float(zeros(k))
             write(name, (x,), UNARY[name][0](m.mpf(x)))
-    for x in points([(1e-3, 2), (2, 30), (30, 1e6)], 24):  # Trigamma, which is digamma's gradient.
+    for x in points([(1e-3, 2), (2, 30), (30, 1e6)], 24):  # Trigamma, the derivative of digamma.
         write("zeta", (2.0, x), m.psi(1, m.mpf(x)))
     for x in points([(-3, -0.01), (-3, -2), (-5, -3), (-10, -5), (-20, -10)], 48):
         write("lgamma", (x,), log_gamma(m.mpf(x)))

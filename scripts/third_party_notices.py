@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Write THIRD-PARTY-NOTICES.txt, which is in every wheel, or check with --check that it is current.
 
-It has the notices of what is linked into the libraries or was followed in them: the texts in
-scripts/notices, and the licence of every crate that the engine consists of on some platform. Crates
-that only run while it is compiled (procedural macros, build scripts) are not in it. Of a crate that
-offers several licences one is taken, the first of those below.
+It has the notices of code that is linked into the libraries or that they are derived from: the
+texts in scripts/notices, and the licence of every crate that the engine links on some platform.
+Crates that run only during compilation (procedural macros, build scripts) are not in it. For a
+crate that offers several licences the first in the list below is used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 NOTICES = ROOT / "THIRD-PARTY-NOTICES.txt"
 TEXTS = ROOT / "scripts" / "notices"
-# The crate that becomes the engine, and the platforms of wheels by Rust's names.
+# The crate that is built as the engine, and Rust's names of the wheels' platforms.
 ENGINE = "dml-torch"
 PLATFORMS = (
     "x86_64-unknown-linux-gnu",
@@ -28,7 +28,7 @@ PLATFORMS = (
     "x86_64-pc-windows-msvc",
     "aarch64-pc-windows-msvc",
 )
-# What a licence's file is called in a crate, by the licence, the preferred one first.
+# File names of a licence in crates; the preferred licence first.
 FILES = {
     "MIT": ("LICENSE-MIT", "LICENSE-MIT.txt", "license-mit", "LICENSE", "LICENSE.md", "LICENSE.txt"),
     "ISC": ("LICENSE", "LICENSE.txt"),
@@ -65,7 +65,7 @@ def linked(platform: str) -> dict[str, dict[str, Any]]:
 
 
 def licence_of(name: str, expression: str) -> str:
-    """Return the licence that is taken of a crate's: "MIT" of "Apache-2.0 OR MIT"."""
+    """Return the preferred licence of an expression: "MIT" for "Apache-2.0 OR MIT"."""
     offered = re.split(r" OR |/", expression)
     for licence in FILES:
         if licence in offered:
@@ -80,7 +80,7 @@ def text_of(package: dict[str, Any], licence: str) -> str:
         if file.is_file():
             lines = file.read_text(encoding="utf-8").replace("\f", "").splitlines()
             return "\n".join(line.rstrip() for line in lines).strip()
-    if licence == "Apache-2.0":  # The same text for all.
+    if licence == "Apache-2.0":  # Its text is the same for all crates.
         authors = ", ".join(package["authors"]) or f"the authors of {package['name']}"
         where = "Apache License, Version 2.0: the text is that of LICENSE-APACHE, beside this file."
         return f"Copyright (c) {authors}\n\n{where}"
@@ -88,11 +88,11 @@ def text_of(package: dict[str, Any], licence: str) -> str:
 
 
 def notices() -> str:
-    """Return the whole text."""
+    """Return the text of the whole file."""
     packages: dict[str, dict[str, Any]] = {}
     for platform in PLATFORMS:
         packages |= linked(platform)
-    # Crates of one project have one text.
+    # The crates of one project share a text.
     by_text: dict[tuple[str, str], list[str]] = {}
     for package in sorted(packages.values(), key=lambda package: (package["name"], package["version"])):
         name = f"{package['name']} {package['version']}"
@@ -105,7 +105,7 @@ def notices() -> str:
 
 
 def main() -> int:
-    """Write the file, or say whether it is current."""
+    """Write the file, or check that it is current."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if the file is not current")
     options = parser.parse_args()

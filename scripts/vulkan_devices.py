@@ -1,4 +1,4 @@
-"""Prints the number of Vulkan devices; exits with status 1 when there is none. Needs nothing but
+"""Prints the number of Vulkan devices; exits with status 1 when there is none. Needs only
 Python.
 """
 
@@ -9,7 +9,7 @@ import sys
 
 
 class InstanceCreateInfo(ctypes.Structure):
-    """VkInstanceCreateInfo, with everything left out that may be."""
+    """VkInstanceCreateInfo, without optional members."""
 
     _fields_ = (
         ("type", ctypes.c_int),
@@ -24,7 +24,7 @@ class InstanceCreateInfo(ctypes.Structure):
 
 
 def count() -> int:
-    """Return the number of devices that the loader offers, 0 when there is no loader."""
+    """Return the number of devices that the loader reports, or 0 when there is no loader."""
     try:
         vulkan = ctypes.CDLL("vulkan-1.dll" if sys.platform == "win32" else "libvulkan.so.1")
     except OSError:

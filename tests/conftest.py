@@ -1,4 +1,4 @@
-"""What every test has: a seed, the device, and a check that no operator fell back to the CPU."""
+"""Fixtures of every test: a seed, the device, and a check that no operator fell back to the CPU."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-# Two devices on every machine. Read when the first device is asked for.
+# Two devices on every machine. Read when the first device is opened.
 os.environ.setdefault("TORCH_DML_DEVICES_PER_ADAPTER", "2")
-# Nobody is warned of a software adapter, and none is added to GPUs.
+# No warnings of software adapters, and none in addition to GPUs.
 os.environ.setdefault("TORCH_DML_SOFTWARE", "0")
-# Mesa's software device compiles without optimising: most kernels of the tests are compiled once
+# Mesa's software adapter compiles without optimisation: most kernels of the tests are compiled once
 # and run a few times.
 os.environ.setdefault("GALLIVM_PERF", "nopt")
 
@@ -32,6 +32,26 @@ def pytest_report_header() -> list[str]:
     ]
 
 
+class FailuresAtOnce:
+    """Prints a failure when it happens: the summary at the end is lost if a run is stopped."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and reporter is not None:
+            reporter.ensure_newline()
+            crash = getattr(report.longrepr, "reprcrash", None)
+            reason = getattr(crash, "message", report.longreprtext)
+            reporter.write_line(f"FAILED {report.nodeid} in {report.duration:.0f} s, {report.when}: {reason}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # Processes of xdist report to one that prints.
+        config.pluginmanager.register(FailuresAtOnce(config), "failures_at_once")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With TEST_SHARD=i/n only the smoke tests and part i of the others are run."""
     if shard := os.environ.get("TEST_SHARD"):
@@ -47,7 +67,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, object, object]:
-    """On an adapter without float64, a test is skipped where the device refuses it."""
+    """On an adapter without float64, a test is skipped if the device refuses it."""
     try:
         return (yield)
     except Exception as error:
@@ -79,7 +99,7 @@ def no_fallback(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_validation_errors() -> Iterator[None]:
-    """Fails the test that does what Vulkan's validation layer objects to, with
+    """Fails a test that causes messages of Vulkan's validation layer, with
     TORCH_DML_VALIDATION=1.
     """
     if os.environ.get("TORCH_DML_VALIDATION") != "1":
@@ -87,10 +107,10 @@ def no_validation_errors() -> Iterator[None]:
         return
     before = {message["id"]: message["count"] for message in engine.validation_messages()}
     yield
-    for index in range(torch.dml.device_count()):  # What is still pending would be another test's.
+    for index in range(torch.dml.device_count()):  # Pending work would be attributed to another test.
         try:
             torch.dml.synchronize(index)
-        except RuntimeError:  # The test may have broken the device or left a bad index behind.
+        except RuntimeError:  # The test may have lost the device or left a bad index unreported.
             pass
     new = [m for m in engine.validation_messages() if m["count"] > before.get(m["id"], 0)]
     assert not new, "the validation layer objects:\n" + "\n".join(message["text"] for message in new)

@@ -1,8 +1,8 @@
-"""PEP 517 backend: setuptools, after the engine and the plugins are built.
+"""PEP 517 backend: builds the engine and the plugins, then calls setuptools.
 
 One wheel serves every CPython (`py3-none-<platform>`): the libraries use no libpython.
-$TORCH_DML_TORCH chooses the torch versions to build for; left out, it is the torch of the Python
-that runs pip.
+$TORCH_DML_TORCH chooses the torch versions to build for; if it is unset, it is the torch of the
+Python that runs pip.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from setuptools import build_meta
 ROOT = version.ROOT
 LIB = ROOT / "python" / "torch_dml" / "lib"
 
-# What a source distribution holds: every file under these, but for what is built.
+# Contents of a source distribution: every file under these, except build products.
 SOURCES = (
     *("Cargo.toml", "Cargo.lock", "pyproject.toml", "Makefile", "README.md"),
     *("LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY-NOTICES.txt"),
@@ -40,7 +40,7 @@ _Settings = dict[str, Any] | None
 
 
 def get_requires_for_build_wheel(config_settings: _Settings = None) -> list[str]:
-    """Return setuptools' wants, and torch when this Python has none."""
+    """Return setuptools' requirements, and torch if this Python has none."""
     wants = build_meta.get_requires_for_build_wheel(config_settings)
     return wants if torch_headers.find() else [*wants, version.TORCH]
 
@@ -58,7 +58,7 @@ prepare_metadata_for_build_editable = build_meta.prepare_metadata_for_build_edit
 
 
 def build_wheel(wheel_directory: str, config_settings: _Settings = None, metadata_directory: str | None = None) -> str:
-    """Build the libraries, then a wheel that holds them.
+    """Build the libraries, then a wheel that contains them.
 
     `pip wheel --config-settings platform=manylinux_2_28_x86_64` builds for older systems than this
     machine, and `..._aarch64` for another processor; `make release` does.
@@ -66,7 +66,7 @@ def build_wheel(wheel_directory: str, config_settings: _Settings = None, metadat
     settings = dict(config_settings or {})
     platform = settings.pop("platform", None)
     build_libraries(platform)
-    # setuptools never removes from here what has left the sources.
+    # setuptools does not remove files from here that are no longer in the sources.
     shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)
     settings["--build-option"] = ["--plat-name", platform or platform_tag()]
     return build_meta.build_wheel(wheel_directory, settings, metadata_directory)
@@ -106,10 +106,10 @@ def _keep(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def build_libraries(platform: str | None = None) -> None:
-    """Run `cargo xtask build` for the torch versions found, and leave no plugin of another in the
-    package.
+    """Run `cargo xtask build` for the torch versions found, and remove plugins for other versions
+    from the package.
 
-    `platform` is a wheel's; None is this machine.
+    `platform` is the wheel's platform; None is this machine.
     """
     torches = torch_headers.find()
     if not torches:
@@ -135,7 +135,9 @@ def build_libraries(platform: str | None = None) -> None:
 
 
 def platform_tag() -> str:
-    """Return the wheel's platform: on Linux the glibc of this machine is the oldest it may meet."""
+    """Return the wheel's platform. On Linux the glibc of this machine is the oldest that the wheel
+    supports.
+    """
     name, libc = running.libc_ver()
     if sys.platform == "linux" and name == "glibc":
         major, minor = libc.split(".")[:2]

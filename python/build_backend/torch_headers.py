@@ -13,7 +13,7 @@ VARIABLE = "TORCH_DML_TORCH"
 
 
 def chosen() -> list[Path]:
-    """Return the folders named by $TORCH_DML_TORCH: of torch, of site-packages or of virtual
+    """Return the folders named by $TORCH_DML_TORCH: torch itself, site-packages or virtual
     environments.
     """
     named = os.environ.get(VARIABLE, "").split(os.pathsep)
@@ -27,7 +27,7 @@ def chosen() -> list[Path]:
 def installed() -> Path | None:
     """Return the torch folder of the Python that runs this.
 
-    A build in isolation hides site-packages from sys.path, not from the disk.
+    An isolated build removes site-packages from sys.path, but the folder is on the disk.
     """
     for folder in _site_folders():
         torch = folder / "torch"
@@ -37,7 +37,7 @@ def installed() -> Path | None:
 
 
 def find() -> list[Path]:
-    """Return the torch folders to build for; empty when there is none."""
+    """Return the torch folders to build for; empty if there is none."""
     folders = chosen()
     if folders:
         return folders
@@ -47,7 +47,7 @@ def find() -> list[Path]:
 
 def _site_folders() -> Iterator[Path]:
     roots = [sysconfig.get_paths()["platlib"], sysconfig.get_paths()["purelib"], *sys.path]
-    # A virtual environment inherits these only when it was made with --system-site-packages.
+    # A virtual environment inherits these only if it was made with --system-site-packages.
     if sys.prefix == sys.base_prefix or _inherits_system():
         roots += [*site.getsitepackages([sys.base_prefix]), site.getusersitepackages()]
         roots += [sysconfig.get_paths(vars={"base": sys.base_prefix, "platbase": sys.base_prefix})["platlib"]]
@@ -59,7 +59,7 @@ def _site_folders() -> Iterator[Path]:
 
 
 def _linked(folder: Path) -> Iterator[Path]:
-    """Folders that the .pth files in `folder` add."""
+    """The folders that .pth files in `folder` add to the path."""
     for file in sorted(folder.glob("*.pth")):
         try:
             lines = file.read_text(encoding="utf-8").splitlines()

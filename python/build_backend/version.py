@@ -1,6 +1,7 @@
-"""The version of the package, and the versions of torch that it is for. Each has one home.
+"""The version of the package, and the versions of torch that it supports. Each is defined in one
+place:
 
-They are `workspace.package.version` of Cargo.toml, and `dependencies` of pyproject.toml.
+`workspace.package.version` of Cargo.toml, and `dependencies` of pyproject.toml.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def read(root: Path = ROOT) -> str:
 
 
 def read_torch(root: Path = ROOT) -> str:
-    """Return what `root`/pyproject.toml requires of torch: "torch>=2.11,<2.16"."""
+    """Return the requirement on torch in `root`/pyproject.toml: "torch>=2.11,<2.16"."""
     text = (root / "pyproject.toml").read_text(encoding="utf-8")
     requirement = re.search(r'^dependencies = \[[^]]*?"(torch[<>=][^"]+)"', text, re.M)
     if not requirement:

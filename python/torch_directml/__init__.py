@@ -32,12 +32,12 @@ def device_count() -> int:
 
 
 def default_device() -> int:
-    """Return the index of the device that `device()` stands for."""
+    """Return the index of the device that `device()` returns."""
     return 0
 
 
 def device(device_id: int | None = None) -> torch.device:
-    """Return a device by index, the default one when left out."""
+    """Return the device with an index; without one the default device."""
     index = default_device() if device_id is None else device_id
     _check(index)
     return torch.device("dml", index)
@@ -51,15 +51,15 @@ def device_name(device_id: int) -> str:
 
 
 def has_float64_support(device_id: int | None = None) -> bool:
-    """Return whether a device computes with float64."""
+    """Return whether a device supports float64."""
     index = default_device() if device_id is None else device_id
     _check(index)
     return engine.device_properties(index).f64
 
 
 def gpu_memory(device_id: int | None = None, mb_per_tile: int = 1) -> list[float]:
-    """Return how full the device's memory is, as the original does: one number from 0 to 1 per
-    tile.
+    """Return how full the device's memory is, in the format of the original: one number from 0 to 1
+    per tile.
 
     A tile is `mb_per_tile` MiB and the list covers the whole memory, so that
     `sum(gpu_memory(i)) * mb_per_tile` is what this process has in use, in MiB.
@@ -77,7 +77,7 @@ def gpu_memory(device_id: int | None = None, mb_per_tile: int = 1) -> list[float
 
 
 def disable_tiled_resources(disable: bool) -> None:
-    """Do nothing: memory is never tiled here. Kept for scripts that call it."""
+    """Do nothing: memory is never tiled here. Exists for scripts that call it."""
 
 
 def _check(index: int) -> None:

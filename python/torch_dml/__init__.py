@@ -38,7 +38,7 @@ __all__ = [
     "to_device",
 ]
 
-# They import torch, which the command line does without.
+# Imported on first use, since they import torch, which the command line works without.
 _LATER = {
     "Kernel": "torch_dml.text_kernel",
     "PolicyRunner": "torch_dml.policy_runner",
@@ -49,7 +49,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "compare":  # A module that can be called.
+    if name == "compare":  # A callable module.
         return importlib.import_module("torch_dml.compare")
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -57,8 +57,8 @@ def __getattr__(name: str) -> Any:
 
 
 def _is_command_line() -> bool:
-    # `python -m torch_dml` imports this file first, with "-m" in argv[0]. `doctor` must run where
-    # loading fails.
+    # `python -m torch_dml` imports this file first, with "-m" in argv[0]. `doctor` has to run even
+    # if loading fails.
     return sys.argv[:1] == ["-m"] and sys.orig_argv[1:3] == ["-m", "torch_dml"]
 
 

@@ -215,6 +215,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "dml_queue_stats_json": (c_char_p, [c_int32]),
     "dml_kernel_stats_json": (c_char_p, []),
     "dml_validation_json": (c_char_p, []),
+    "dml_set_child_command": (c_int32, [POINTER(c_char_p), c_size_t]),
+    "dml_answer_child_query": (c_int32, [c_char_p]),
     "dml_allocate": (c_int32, [c_int32, c_uint64, POINTER(c_uint64)]),
     "dml_free": (None, [c_int32, c_uint64]),
     "dml_upload": (c_int32, [c_int32, c_uint64, c_void_p, c_uint64]),

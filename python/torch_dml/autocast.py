@@ -1,4 +1,4 @@
-"""Autocast where PyTorch does not ask for it by the device's name."""
+"""Autocast in code of PyTorch that does not pass the device's name."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _KEY = "AutocastPrivateUse1"
 
 
 def install() -> None:
-    """Let questions that name no device, which are about CUDA, be about the device too."""
-    # Attention's modules ask so whether operators that do not cast must be left, nn.DataParallel
-    # what its threads do.
+    """Let autocast queries without a device argument, which are about CUDA, include the device."""
+    # Attention modules query it to decide whether operators that do not support autocast have to be
+    # avoided, nn.DataParallel to set the same state in its threads.
     _replace("is_autocast_enabled", _is_enabled)
     _replace("set_autocast_enabled", _set_enabled)
     _replace("get_autocast_gpu_dtype", _get_dtype)
@@ -31,7 +31,7 @@ def _replace(name: str, own: Callable[[Any], Any]) -> None:
     original = getattr(torch._C, name)
     replacement = functools.wraps(original)(own(original))
     # torch.compile has a rule for each function by its name in torch._C, TorchScript an operator by
-    # the function.
+    # the function object.
     for module in (torch, torch._C):
         setattr(module, name, replacement)
     torch.jit._builtins._register_builtin(replacement, f"aten::{name}")
@@ -72,8 +72,8 @@ def _set_dtype(original: Callable[[torch.dtype], None]) -> Callable[[torch.dtype
 
 
 def _admit_to_register_autocast() -> None:
-    """Let torch.library.register_autocast take the device, as it does from torch 2.13 on; before,
-    it has a list.
+    """Let torch.library.register_autocast accept the device, as it does from torch 2.13 on; earlier
+    versions have a list of devices.
     """
     register: Callable[..., None] = torch.library.register_autocast
     method: Callable[..., None] = CustomOpDef.register_autocast
@@ -95,7 +95,7 @@ def _admit_to_register_autocast() -> None:
     CustomOpDef.register_autocast = register_of_own  # type: ignore[method-assign]
 
 
-# Libraries whose kernels are to stay registered.
+# Libraries, referenced here so that their kernels stay registered.
 _libraries: list[torch.library.Library] = []
 
 

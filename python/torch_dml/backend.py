@@ -1,6 +1,6 @@
-"""Which of PyTorch's devices the GPUs are in this process: "dml", or "cuda", in CUDA's place.
+"""The PyTorch device type of the GPUs in this process: "dml", or "cuda", in place of CUDA.
 
-It is settled when torch_dml is first imported: by TORCH_DML_AS_CUDA (1, or `force` where CUDA
+It is decided when torch_dml is first imported: by TORCH_DML_AS_CUDA (1, or `force` where CUDA
 itself is usable), which `python -m torch_dml run` sets, or by `import torch_dml.cuda`.
 """
 
@@ -12,8 +12,8 @@ from torch_dml import environment
 
 
 def _imported_for_cuda() -> bool:
-    # `import torch_dml.cuda` imports torch_dml first, and does not tell it what for: but it is
-    # waiting further up.
+    # `import torch_dml.cuda` imports torch_dml first. It is recognised by its frame, which is
+    # further up on the stack.
     frame = sys._getframe()
     while frame is not None:
         if frame.f_code.co_name == "_find_and_load" and frame.f_locals.get("name") == "torch_dml.cuda":

@@ -1,4 +1,4 @@
-"""The largest batch that fits into a device's memory, found by trying."""
+"""The largest batch that fits into a device's memory, found by experiment."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def auto_batch_size(
     """Return the largest batch size, from `start` to `maximum`, with which `step(size)` fits into a
     device's memory.
 
-    `step` does once what will be done with each batch: for training forward, backward and the
-    optimizer's step. It runs some 2 log2(result) times: the size is doubled until one does not fit,
-    and then narrowed down. One that does not fit runs out of memory, or holds more than was free
-    before less `headroom` (a fraction of it), which drivers that move memory to the host would
-    allow. Memory of a trial is given back before the next.
+    `step` has to do what will be done with each batch: for training forward, backward and the
+    optimizer's step. It runs about 2 log2(result) times: the size is doubled until one does not
+    fit, and then found by bisection. A size does not fit if it runs out of memory, or if it uses
+    more than was free before minus `headroom` (a fraction of it), which drivers that move memory to
+    the host would allow. The memory of each trial is released before the next.
 
-    Raises torch.OutOfMemoryError if not even `start` fits, and whatever else `step` raises.
+    Raises torch.OutOfMemoryError if not even `start` fits, and anything else that `step` raises.
     """
     if not 1 <= start <= maximum:
         raise ValueError(f"expected 1 <= start <= maximum, but got start={start} and maximum={maximum}")
@@ -68,6 +68,6 @@ def _fits(step: Callable[[int], object], size: int, index: int, budget: float) -
 
 
 def _clean_up() -> None:
-    # An error's traceback holds the tensors of the frames that it passed.
+    # An error's traceback references the tensors in its frames.
     gc.collect()
     memory.empty_cache()

@@ -1,6 +1,4 @@
-"""nn.DataParallel: what PyTorch does between CUDA devices in C++ of its own, done with copies for
-ours.
-"""
+"""nn.DataParallel: what PyTorch's C++ does between CUDA devices, implemented with copies."""
 
 from __future__ import annotations
 
@@ -18,7 +16,9 @@ Devices = Sequence[Any]
 
 
 def install() -> None:
-    """Have torch.nn.parallel's scatter, gather, broadcast and reduce take tensors of the device."""
+    """Let torch.nn.parallel's scatter, gather, broadcast and reduce accept tensors of the
+    device.
+    """
     for name, own in (
         ("scatter", scatter),
         ("gather", gather),
@@ -33,7 +33,7 @@ def install() -> None:
 
 
 def _leave_models_of_the_cpu_alone() -> None:
-    """A model that nobody moved runs where it is, as it does on a machine without the device."""
+    """Let a model on the CPU run there, as on a machine without the device."""
     forward = torch.nn.DataParallel.forward
 
     @functools.wraps(forward)
@@ -60,7 +60,7 @@ def _for_own_tensors(own: Callable[..., Any], original: Callable[..., Any]) -> C
 def _is_for_device(tensor: Any) -> bool:
     if not isinstance(tensor, torch.Tensor) or tensor.device.type != "cpu":
         return isinstance(tensor, torch.Tensor) and tensor.device.type == DEVICE
-    # A tensor of the CPU is scattered to the accelerator of the process.
+    # A CPU tensor is scattered to the process's accelerator.
     accelerator = torch.accelerator.current_accelerator()
     return accelerator is not None and accelerator.type == DEVICE
 
@@ -82,7 +82,7 @@ def scatter(
     *,
     out: Sequence[torch.Tensor] | None = None,
 ) -> tuple[torch.Tensor, ...]:
-    """Cut a tensor along `dim`, one piece a device; `chunk_sizes` are equal when left out."""
+    """Split a tensor along `dim`, one piece for each device; `chunk_sizes` are equal by default."""
     if out is not None:
         pieces = torch.split(tensor, [piece.size(dim) for piece in out], dim)
         for piece, part in zip(out, pieces, strict=True):
@@ -96,8 +96,8 @@ def scatter(
 def gather(
     tensors: Sequence[torch.Tensor], dim: int = 0, destination: Any = None, *, out: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Put tensors of several devices together along `dim`, on `destination`: the current device
-    when None.
+    """Concatenate tensors of several devices along `dim`, on `destination`: the current device if
+    None.
     """
     device = out.device if out is not None else _device(destination)
     pieces = [tensor.to(device) for tensor in tensors]
@@ -119,12 +119,12 @@ def broadcast(
 def broadcast_coalesced(
     tensors: Sequence[torch.Tensor], devices: Devices, buffer_size: int = 0
 ) -> list[tuple[torch.Tensor, ...]]:
-    """Copy tensors to each device: a tuple of them a device."""
+    """Copy tensors to each device; return a tuple of them for each device."""
     return [tuple(tensor.to(_device(device)) for tensor in tensors) for device in devices]
 
 
 def reduce_add(inputs: Sequence[torch.Tensor], destination: Any = None) -> torch.Tensor:
-    """Add tensors of several devices up, in their order, on `destination`."""
+    """Add the tensors of several devices, in their order, on `destination`."""
     device = _device(destination)
     total = inputs[0].to(device)
     for other in inputs[1:]:
@@ -135,5 +135,5 @@ def reduce_add(inputs: Sequence[torch.Tensor], destination: Any = None) -> torch
 def reduce_add_coalesced(
     inputs: Sequence[Sequence[torch.Tensor]], destination: Any = None, buffer_size: int = 0
 ) -> tuple[torch.Tensor, ...]:
-    """Add lists of tensors up, one list a device, element by element, on `destination`."""
+    """Add lists of tensors, one list for each device, element by element, on `destination`."""
     return tuple(reduce_add(same, destination) for same in zip(*inputs, strict=True))

@@ -1,5 +1,5 @@
-"""Parameters of PyTorch's that name a device, and are "cuda" where a program leaves them out: they
-are the device.
+"""Parameters of PyTorch's functions whose default is the device "cuda": their default becomes this
+device.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch_dml.on_import import when_imported
 
 
 def install() -> None:
-    """Have these functions take the device where none is named, as they would take CUDA's."""
+    """Let these functions use the device if no device is given, as they would use CUDA."""
     for function in _functions():
         _point_to_device(function)
     when_imported("torch.nn.attention.experimental._paged_attention", _paged_attention)
@@ -37,5 +37,5 @@ def _paged_attention(module: ModuleType) -> None:
 
 
 def _point_to_device(function: Any) -> None:
-    # The function stays the object that it is, wherever it was imported to.
+    # The function object stays the same, wherever it was imported to.
     function.__defaults__ = tuple(DEVICE if value == "cuda" else value for value in function.__defaults__ or ())

@@ -1,4 +1,4 @@
-"""Devices: how many, which, and what they are."""
+"""Devices: their number, the current one, and their properties."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from torch_dml import engine, vulkan
 from torch_dml.backend import DEVICE
 from torch_dml.engine import DeviceProperties
 
-# What names a device: an index, "dml:1", a torch.device, or None for the current one.
+# A device argument: an index, "dml:1", a torch.device, or None for the current one.
 DeviceLike: TypeAlias = "int | str | torch.device | None"
 
 
 def in_bad_fork() -> bool:
     """Return whether this process was forked after its parent had started Vulkan, which drivers do
-    not survive.
+    not support.
     """
     return bool(engine.library().dml_forked())
 
 
 def device_count() -> int:
-    """Return the number of devices; 0 when there is no Vulkan loader or driver."""
+    """Return the number of devices; 0 if there is no Vulkan loader or driver."""
     try:
         return engine.device_count()
     except RuntimeError:
@@ -35,16 +35,14 @@ def is_available() -> bool:
 
 
 def is_initialized() -> bool:
-    """Return whether a device can be used in this process. The device starts at its first use, in
-    no time.
+    """Return whether a device can be used in this process. The device starts at its first use,
+    which takes no time.
     """
     return not in_bad_fork()
 
 
 def init() -> None:
-    """Make sure that there is a device; raise RuntimeError that says what to install when there is
-    none.
-    """
+    """Make sure that there is a device; if not, raise a RuntimeError that says what to install."""
     if in_bad_fork():
         raise RuntimeError(
             "Cannot re-initialize dml in forked subprocess. To use dml with multiprocessing, you must use the 'spawn' "
@@ -54,12 +52,12 @@ def init() -> None:
         raise RuntimeError(vulkan.explain_no_device(engine.why_no_device()))
 
 
-# torch calls it before it makes the first tensor, and takes the device for idle until it did.
+# torch calls it before it creates the first tensor, and considers the device idle until then.
 _lazy_init = init
 
 
 def index_of(device: DeviceLike) -> int:
-    """Return the index that `device` names; the current device's when it names none.
+    """Return the index of `device`; the current device's if it has no index.
 
     Raises ValueError for a device of another type, RuntimeError for an index that does not exist.
     """
@@ -95,7 +93,7 @@ class device:
     """Context manager that makes a device current. An index below 0, or None, changes nothing."""
 
     def __init__(self, device: DeviceLike) -> None:
-        """Take an index, a name or a torch.device."""
+        """`device` is an index, a name or a torch.device."""
         nothing = device is None or (isinstance(device, int) and device < 0)
         self.idx = -1 if nothing else index_of(device)
         self.prev_idx = -1
@@ -108,51 +106,51 @@ class device:
                 set_device(self.idx)
 
     def __exit__(self, *_: Any) -> None:
-        """Make the device that was current before current again."""
+        """Make the previously current device current again."""
         if self.idx >= 0 and self.prev_idx != self.idx:
             set_device(self.prev_idx)
 
 
 class device_of(device):
-    """Context manager that makes a tensor's device current; nothing changes for a tensor
-    elsewhere.
+    """Context manager that makes a tensor's device current; a tensor on another type of device
+    changes nothing.
     """
 
     def __init__(self, tensor: torch.Tensor) -> None:
-        """Take any tensor."""
+        """`tensor` is any tensor."""
         super().__init__(tensor.get_device() if tensor.device.type == DEVICE else -1)
 
 
 def get_device_properties(device: DeviceLike = None) -> DeviceProperties:
-    """Return what is known of a device: name, vendor, driver, memory, supported types."""
+    """Return the properties of a device: name, vendor, driver, memory, supported types."""
     return engine.device_properties(index_of(device))
 
 
 def get_device_name(device: DeviceLike = None) -> str:
-    """Return the name that the driver gives the device."""
+    """Return the driver's name of the device."""
     return get_device_properties(device).name
 
 
 def get_device_capability(device: DeviceLike = None) -> tuple[int, int]:
-    """Return the version of the Vulkan API that the device offers, (1, 3) for 1.3."""
+    """Return the version of the Vulkan API that the device supports, (1, 3) for 1.3."""
     major, minor, *_ = (*get_device_properties(device).api_version.split("."), "0", "0")
     return int(major), int(minor)
 
 
 def can_device_access_peer(device: DeviceLike, peer_device: DeviceLike) -> bool:
-    """Return whether one device reads the memory of another: none does, copies between them pass
-    through the host.
+    """Return whether one device can read the memory of another: always False, since copies between
+    devices pass through the host.
     """
     index_of(device), index_of(peer_device)
     return False
 
 
 def ipc_collect() -> None:
-    """Do nothing, for there is nothing to collect: memory of a device is not shared between
-    processes.
+    """Do nothing: memory of a device is not shared between processes, so there is nothing to
+    collect.
     """
 
 
 def synchronize(device: DeviceLike = None) -> None:
-    """Wait until the device has done all that was asked of it."""
+    """Wait until the device has finished all work."""
     engine.call("dml_synchronize", index_of(device))

@@ -1,5 +1,5 @@
-"""DLPack. torch compares a tensor's device with the literal "privateuse1" and so refuses every
-renamed backend.
+"""DLPack. torch compares a tensor's device type with the literal "privateuse1", and therefore
+refuses every renamed backend.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch_dml.backend import DEVICE
 
 
 def install() -> None:
-    """Let `Tensor.__dlpack_device__` know the device: it is DLPack's kDLExtDev, as in torch's
+    """Let `Tensor.__dlpack_device__` support the device: it is DLPack's kDLExtDev, as in torch's
     C++.
     """
     original = torch.Tensor.__dlpack_device__

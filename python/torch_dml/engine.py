@@ -1,4 +1,4 @@
-"""The engine through its C ABI (abi.py). It needs no torch."""
+"""The engine through its C ABI (abi.py). Works without torch."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _FLAGS = ("f16", "bf16", "f64", "i64", "matrix", "timestamps", "subnormals", "so
 
 @dataclass(frozen=True)
 class DeviceProperties:
-    """What the engine knows of a device. Memory is in bytes; the flags say what the hardware
-    computes.
+    """A device's properties as the engine reports them. Memory is in bytes; the flags are what the
+    hardware supports.
     """
 
     name: str
@@ -39,13 +39,13 @@ class DeviceProperties:
     i64: bool
     matrix: bool
     timestamps: bool
-    subnormals: bool  # whether sums and products keep them; where not, zero may stand for them
+    subnormals: bool  # whether sums and products keep them; if not, they may be flushed to zero
     software: bool
     uuid: str
 
     @property
     def is_integrated(self) -> bool:
-        """Whether the memory is the processor's, under CUDA's name for it."""
+        """Whether the memory is the processor's; the name is CUDA's."""
         return self.kind == "integrated"
 
 
@@ -62,7 +62,7 @@ def library_name() -> str:
 
 @functools.cache
 def library() -> ctypes.CDLL:
-    """Return the loaded engine; raise ImportError when it is missing, broken or of another
+    """Return the loaded engine; raise ImportError if it is missing, broken or of another
     version.
     """
     path = library_folder() / library_name()
@@ -83,11 +83,23 @@ def library() -> ctypes.CDLL:
         raise ImportError(f"{path} is not the engine of this package: {error}") from error
     if (version := engine.dml_abi_version()) != abi.ABI_VERSION:
         raise ImportError(f"{path} has ABI {version}, this package needs {abi.ABI_VERSION}: reinstall torch-dml")
+    _set_child_command(engine, path)
     return engine
 
 
+# Run by a child process, in which the driver may crash. It imports nothing of this package.
+_CHILD = "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).dml_answer_child_query(sys.argv[2].encode()))"
+
+
+def _set_child_command(engine: ctypes.CDLL, path: Path) -> None:
+    if getattr(sys, "frozen", False) or not Path(sys.executable or "").stem.lower().startswith(("python", "pypy")):
+        return  # A program of its own, which would start again: nothing is asked in a child process.
+    words = [sys.executable, "-I", "-c", _CHILD, str(path)]
+    engine.dml_set_child_command((ctypes.c_char_p * len(words))(*map(str.encode, words)), len(words))
+
+
 def call(name: str, *arguments: Any) -> None:
-    """Call a function that returns a status; raise what the status stands for."""
+    """Call a function that returns a status; raise the exception for a failure."""
     status = getattr(library(), name)(*arguments)
     if status != 0:
         raise error_of(name, status)
@@ -96,7 +108,7 @@ def call(name: str, *arguments: Any) -> None:
 def error_of(name: str, status: int) -> Exception:
     """Return the exception for the status that a function of this thread has just returned.
 
-    What a signal handler raised while the function waited is raised as it is.
+    What a signal handler raised while the function waited is raised unchanged.
     """
     if status == DmlStatus.INTERRUPTED:
         from torch_dml import interrupts
@@ -106,7 +118,7 @@ def error_of(name: str, status: int) -> Exception:
 
 
 def exception_type(status: int) -> type[Exception]:
-    """Return the exception that a DmlStatus stands for."""
+    """Return the exception type of a DmlStatus."""
     torch = sys.modules.get("torch")
     names: dict[int, str] = {
         DmlStatus.OUT_OF_MEMORY: "OutOfMemoryError",
@@ -137,14 +149,14 @@ def version() -> str:
 
 
 def device_count() -> int:
-    """Return the number of devices; raise when the drivers cannot be asked."""
+    """Return the number of devices; raise if the drivers cannot be queried."""
     count = c_int32(0)
     call("dml_device_count", ctypes.byref(count))
     return count.value
 
 
 def why_no_device() -> str | None:
-    """Return what the engine says when the drivers cannot be asked for devices, None when they
+    """Return the engine's message if the drivers cannot be queried for devices, None if they
     can.
     """
     try:
@@ -155,7 +167,7 @@ def why_no_device() -> str | None:
 
 
 def device_info(device: int) -> dict[str, Any]:
-    """Return the engine's description of a device, as it wrote it."""
+    """Return the engine's description of a device, as the engine wrote it."""
     text = library().dml_device_info_json(device)
     if text is None:
         raise RuntimeError(last_error() or f"no description of device {device}")
@@ -173,7 +185,7 @@ def device_properties(device: int) -> DeviceProperties:
 
 
 def unsupported_adapters() -> list[Any]:
-    """Return the adapters that the engine saw and cannot use, with its reasons."""
+    """Return the adapters that the engine found and cannot use, with the reasons."""
     text = library().dml_unsupported_adapters_json()
     found: list[Any] = json.loads(text) if text else []
     return found
@@ -196,7 +208,7 @@ def memory_stats(device: int) -> dict[str, Any]:
 
 
 def queue_stats(device: int = 0) -> dict[str, int]:
-    """Return what a device's queue did so far: commands, fused_launches, fused_kernels, barriers,
+    """Return a device's queue statistics: commands, fused_launches, fused_kernels, barriers,
     submits, waits.
     """
     text = library().dml_queue_stats_json(device)
@@ -207,8 +219,8 @@ def queue_stats(device: int = 0) -> dict[str, int]:
 
 
 def kernel_stats() -> dict[str, int]:
-    """Return what kernels cost this process: kernels, and the nanoseconds emit_ns, compile_ns,
-    longest_ns, wait_ns.
+    """Return this process's kernel statistics: the number of kernels, and the nanoseconds emit_ns,
+    compile_ns, longest_ns, wait_ns.
     """
     text = library().dml_kernel_stats_json()
     if text is None:
@@ -218,8 +230,8 @@ def kernel_stats() -> dict[str, int]:
 
 
 def validation_messages() -> list[dict[str, Any]]:
-    """Return what Vulkan's validation layer reported in this process: of each kind id, text of the
-    first, and count.
+    """Return the messages of Vulkan's validation layer in this process: for each kind its id, the
+    text of the first one, and the count.
     """
     text = library().dml_validation_json()
     if text is None:
@@ -238,7 +250,7 @@ def memory_snapshot(device: int) -> list[dict[str, Any]]:
 
 
 def host_memory_stats() -> dict[str, int]:
-    """Return the figures of pinned memory, with `torch.cuda.host_memory_stats`' keys."""
+    """Return the statistics of pinned memory, with `torch.cuda.host_memory_stats`' keys."""
     pool = abi.DmlPoolStats()
     call("dml_host_stats", ctypes.byref(pool))
     figures: dict[str, abi.DmlStat] = {
@@ -278,7 +290,7 @@ def kernel_interface(kernel: int) -> dict[str, Any]:
 
 
 def graph_stats(graph: int) -> dict[str, int]:
-    """Return what a graph consists of."""
+    """Return the contents of a graph, as numbers."""
     text = library().dml_graph_stats_json(graph)
     if text is None:
         raise RuntimeError(last_error() or "no graph was captured")

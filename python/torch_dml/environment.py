@@ -1,8 +1,7 @@
-"""The environment variables, and the values that they understand. A value that makes no sense is
-named and ignored.
+"""The environment variables, and their valid values. An invalid value is reported and ignored.
 
 The table is variables.toml, the package's copy of crates/environment/variables.toml. The engine
-reads some of the variables itself and ignores the same values; what is wrong is said here, once.
+reads some of the variables itself and ignores the same values; they are reported here, once.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def _seconds(value: str) -> bool:
 
 
 def _folder(value: str) -> bool:
-    # One that does not exist is made.
+    # A folder that does not exist is created.
     return Path(value).is_dir() or not os.path.lexists(value)
 
 
@@ -50,7 +49,7 @@ def _some_of(names: list[str]) -> Callable[[str], bool]:
     return understood
 
 
-# What the table calls kinds of values, other than words, numbers and names.
+# The kinds of values in the table, other than words, numbers and names.
 _FOLDER = "a folder"
 _KINDS = {_FOLDER: _folder, "a number of seconds": _seconds, "a level, or TARGET=LEVEL,...": _log_filter}
 _NUMBER = re.compile(r"a number from (\d+) to (\d+)")
@@ -59,7 +58,7 @@ _WORDS = re.compile(r"[\w-]+(, [\w-]+)*( or [\w-]+)?")
 
 
 def _check(values: str) -> Callable[[str], bool] | None:
-    """Return what tells whether a value is one of `values`; None where any may be right."""
+    """Return a function that tells whether a value is one of `values`; None if any may be valid."""
     if found := _NUMBER.fullmatch(values):
         return _whole_number(int(found[1]), int(found[2]))
     if found := _NAMES.fullmatch(values):
@@ -73,17 +72,17 @@ def _check(values: str) -> Callable[[str], bool] | None:
 class Variable:
     """An entry of the table."""
 
-    values: str  # what is understood, in words
+    values: str  # the valid values, in words
     meaning: str
     check: Callable[[str], bool] | None
 
     def understands(self, value: str) -> bool:
-        """Return whether a value makes sense, as far as that can be told here."""
+        """Return whether a value is valid, as far as that can be decided here."""
         return self.check is None or self.check(value)
 
     @property
     def is_path(self) -> bool:
-        """Whether a value may be a path, or anything."""
+        """Whether a value may be a path, or any text."""
         return self.check is None or self.values == _FOLDER
 
 
@@ -95,12 +94,12 @@ def _read_table() -> dict[str, Variable]:
 
 VARIABLES = _read_table()
 
-# The libraries that torch_dml.integrations has a file for.
+# The libraries for which torch_dml.integrations has a file.
 INTEGRATIONS: tuple[str, ...] = tuple(_NAMES.sub(r"\1", VARIABLES["TORCH_DML_INTEGRATIONS"].values).split(", "))
 
 
 def get(name: str) -> str | None:
-    """Return a variable's value; None if it is unset, empty, or makes no sense."""
+    """Return a variable's value; None if it is unset, empty, or invalid."""
     value = os.environ.get(name)
     variable = VARIABLES[name]
     if not value or not variable.understands(value):
@@ -109,7 +108,7 @@ def get(name: str) -> str | None:
 
 
 def chosen_integrations() -> list[str]:
-    """Return the libraries that TORCH_DML_INTEGRATIONS allows to integrate with; all when it is
+    """Return the libraries to integrate with, according to TORCH_DML_INTEGRATIONS; all if it is
     unset.
     """
     value = get("TORCH_DML_INTEGRATIONS") or ""
@@ -120,9 +119,7 @@ def chosen_integrations() -> list[str]:
 
 
 def warn_of_nonsense() -> None:
-    """Name in a warning every variable whose value makes no sense, and every one that there is
-    not.
-    """
+    """Warn of every variable with an invalid value, and every unknown variable."""
     for name in sorted(os.environ):
         if not name.startswith("TORCH_DML_"):
             continue

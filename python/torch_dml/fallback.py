@@ -1,4 +1,4 @@
-"""What ran on the CPU because the device has no kernel for it."""
+"""Operators that ran on the CPU because the device has no kernel for them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""`make_graphed_callables`: modules and functions whose forward and backward passes are replays of
-graphs.
+"""`make_graphed_callables`: modules and functions whose forward and backward passes are graph
+replays.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from torch_dml.backend import DEVICE
+from torch_dml.fallback import fallback_count
 
 if TYPE_CHECKING:
     from torch_dml.graphs import Graph, GraphPool
@@ -22,14 +24,14 @@ _Callable = Callable[..., Any]
 
 @dataclass
 class _Captured:
-    """The tensors that a callable's graphs read and write, always the same ones."""
+    """The tensors that a callable's graphs read and write, which are the same in every replay."""
 
     arguments: int
-    """How many of the inputs are arguments; the others are parameters, which stay where they are."""
+    """The number of inputs that are arguments; the others are parameters, whose memory never moves."""
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     structure: Any
-    """How the callable arranges its outputs."""
+    """The structure (pytree) of the callable's outputs."""
     forward: Graph
     backward: Graph | None = None
     grad_outputs: tuple[Tensor | None, ...] = ()
@@ -46,22 +48,31 @@ def make_graphed_callables(
     """Return callables that replay graphs of the given ones, forward and backward; one, or a tuple
     of them.
 
-    As torch.cuda.make_graphed_callables: each callable is a module or a function of tensors of
-    fixed shapes, and `sample_args` the tuple of its arguments (a tuple of tuples for several), with
-    `requires_grad` as later calls will have it. Calls copy their arguments into these tensors.
-    Several callables share memory and must be called in their order. A module keeps its type: its
-    `forward` replays in the mode (training or evaluation) that it was captured in, and runs as ever
-    in the other.
+    As torch.cuda.make_graphed_callables: each callable is a module or a function of tensors with
+    fixed shapes, and `sample_args` is the tuple of its arguments (a tuple of tuples for several),
+    with `requires_grad` as in later calls. Calls copy their arguments into these tensors. Several
+    callables share memory and have to be called in their order. A module keeps its type: its
+    `forward` replays in the mode (training or evaluation) in which it was captured, and runs
+    normally in the other. If operators run on the CPU in the warm-up, of which a graph can hold
+    nothing, the callables are returned as they are, with a warning.
     """
     if torch.is_autocast_enabled(DEVICE) and torch.is_autocast_cache_enabled():
         raise RuntimeError("make_graphed_callables does not support the autocast cache: set `cache_enabled=False`")
     single = not isinstance(callables, tuple)
     functions: tuple[_Callable, ...] = (callables,) if single else callables
     samples: tuple[tuple[Tensor, ...], ...] = (sample_args,) if single else sample_args
+    fallbacks = fallback_count()
     for function, sample in zip(functions, samples, strict=True):
         _check(function, sample)
         for _ in range(num_warmup_iters):
             _warm_up(function, sample, allow_unused_input)
+    if fallback_count() > fallbacks:
+        warnings.warn(
+            "make_graphed_callables: some operators run on the CPU (torch_dml.fallbacks() names them), which no graph "
+            "can hold; the callables run without graphs",
+            stacklevel=2,
+        )
+        return callables
     captured: list[_Captured] = []
     for function, sample in zip(functions, samples, strict=True):
         captured.append(_capture_forward(function, sample, pool))

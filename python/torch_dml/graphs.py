@@ -1,4 +1,4 @@
-"""Graphs: work that is captured once and replayed at next to no cost to the host, as torch.cuda's
+"""Graphs: work that is captured once and replayed at almost no cost for the host, like torch.cuda's
 graphs.
 
 docs/guide/graphs.md explains how to use them and what can be captured.
@@ -29,8 +29,8 @@ __all__ = [
     "make_graphed_callables",
 ]
 
-# The threads that are capturing. Optimizers' steps look here: a hook that came and went with each
-# capture would change the hooks while other threads step.
+# The threads that are capturing. The hook of optimizers' steps reads this: a hook that is added and
+# removed with each capture would change the hooks while other threads step.
 _capturing: list[int] = []
 
 
@@ -40,14 +40,15 @@ def is_current_stream_capturing() -> bool:
 
 
 class GraphPool:
-    """Memory that graphs allocate from while they are captured.
+    """Memory from which graphs allocate while they are captured.
 
-    Graphs may share one when they are replayed in the order in which they were captured, and each
-    one's outputs are used before the next replay: one may overwrite what another one left.
+    Graphs may share a pool if they are replayed in the order in which they were captured, and if
+    the outputs of each are used before the next replay, since one graph may overwrite the memory of
+    another.
     """
 
     def __init__(self, device: int) -> None:
-        """Make a pool on the device of this index; it takes no memory yet."""
+        """Create a pool on the device with this index; it allocates no memory yet."""
         handle = ctypes.c_uint64(0)
         engine.call("dml_graph_pool_new", device, ctypes.byref(handle))
         self._handle = handle.value
@@ -55,15 +56,15 @@ class GraphPool:
 
 
 def graph_pool_handle() -> GraphPool:
-    """Return a pool of memory on the current device for several graphs."""
+    """Return a memory pool on the current device, which several graphs can share."""
     return GraphPool(current_device())
 
 
 class Graph:
-    """Captured work of one device, and what torch.cuda.CUDAGraph is to CUDA."""
+    """Captured work of one device; the counterpart of torch.cuda.CUDAGraph."""
 
     def __init__(self) -> None:
-        """Make a graph with nothing in it."""
+        """Create an empty graph."""
         self._capture = 0
         self._graph = 0
         self._pool: GraphPool | None = None
@@ -75,9 +76,9 @@ class Graph:
         """Begin to capture what this thread does on the current device; :class:`graph` does so in a
         `with`.
 
-        `pool` is one that :func:`graph_pool_handle` or another graph's `pool` returned. Errors are
-        always the capturing thread's alone: what CUDA calls "thread_local"; the other modes are
-        accepted and mean the same.
+        `pool` is one that :func:`graph_pool_handle` or another graph's `pool` returned. Errors
+        always belong to the capturing thread alone: what CUDA calls "thread_local"; the other modes
+        are accepted and mean the same.
         """
         if capture_error_mode not in ("global", "thread_local", "relaxed", "default"):
             raise ValueError(f"unknown capture_error_mode {capture_error_mode!r}")
@@ -88,7 +89,7 @@ class Graph:
         engine.call("dml_graph_begin", current_device(), pool._handle, ctypes.byref(handle))
         self._own("dml_graph_discard", handle.value)
         self._capture, self._pool = handle.value, pool
-        # Only this thread is captured: a backward pass must run on it, and not on the threads of
+        # Only this thread is captured: a backward pass has to run on it, and not on the threads of
         # autograd.
         threads = torch._C._is_multithreading_enabled()  # type: ignore[attr-defined]
         self._while_capturing.callback(torch._C._set_multithreading_enabled, threads)  # type: ignore[attr-defined]
@@ -98,8 +99,8 @@ class Graph:
         self._while_capturing.callback(_capturing.remove, thread)
 
     def capture_end(self) -> None:
-        """End the capture, on the thread that began it; raise what could not be captured, if
-        anything.
+        """End the capture, on the thread that began it; raise an error if something could not be
+        captured.
         """
         if not self._capture:
             raise RuntimeError("no capture of this graph is in progress")
@@ -122,8 +123,8 @@ class Graph:
             raise engine.error_of("dml_graph_replay", status)
 
     def reset(self) -> None:
-        """Drop the captured work and the claim to its memory; tensors that lie there remain. A
-        capture is discarded.
+        """Discard the captured work and release its memory; tensors in that memory remain valid. A
+        capture in progress is discarded.
         """
         self._while_capturing.close()
         if self._finalizer is not None:
@@ -132,18 +133,17 @@ class Graph:
         self._finalizer = self._pool = None
 
     def pool(self) -> GraphPool:
-        """Return the pool that the graph's memory is of, for graphs that shall share it."""
+        """Return the pool of the graph's memory, for other graphs to share."""
         if self._pool is None:
             raise RuntimeError("a graph has a pool from its capture on")
         return self._pool
 
     def stats(self) -> dict[str, int]:
-        """Return how many launches were captured (`captured`), and how many a replay runs, with how
-        many barriers.
+        """Return how many launches were captured (`captured`), and how many launches and barriers a
+        replay has.
 
-        These are `launches`, after pointwise ones that follow one another were joined, and
-        `barriers`; `barriers_in_order` is how many it would need if they ran in the order of their
-        capture.
+        The latter are `launches`, after consecutive pointwise launches were fused, and `barriers`;
+        `barriers_in_order` is the number of barriers without reordering.
         """
         return engine.graph_stats(self._graph)
 
@@ -159,8 +159,8 @@ class graph:
     """Context manager that captures what this thread does on the current device into a
     :class:`Graph`.
 
-    An exception in the block discards the capture. `stream` is accepted for CUDA's sake: a device
-    has one stream.
+    An exception in the block discards the capture. `stream` is accepted for compatibility with
+    CUDA: a device has one stream.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class graph:
         stream: torch.Stream | None = None,
         capture_error_mode: str = "thread_local",
     ) -> None:
-        """Take the graph to fill, and optionally a pool of memory that it shares."""
+        """`graph` is the graph to fill, `pool` optionally the memory pool that it shares."""
         self._graph, self._pool, self._mode = graph, pool, capture_error_mode
         self._stream: Any = contextlib.nullcontext() if stream is None else stream
 
@@ -195,15 +195,15 @@ class graph:
 
 
 def _free_with(owner: Any, free: str, handle: int) -> Any:
-    """Free a handle when its owner goes; at the process's end nothing is freed."""
+    """Free a handle when its owner is destroyed; not at the process's end."""
     finalizer = weakref.finalize(owner, getattr(engine.library(), free), handle)
     finalizer.atexit = False
     return finalizer
 
 
 def _check_optimizer(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-    """Refuse to capture a step whose number the host counts: each replay would be the captured step
-    again.
+    """Refuse to capture a step whose number is counted by the host: each replay would repeat the
+    same step number.
     """
     if threading.get_ident() not in _capturing or not is_current_stream_capturing():
         return

@@ -1,4 +1,4 @@
-"""Lets signals, as Ctrl-C, end a wait for a device: plugin/interrupt.cpp says how."""
+"""Lets signals, as Ctrl-C, end a wait for a device: plugin/core/interrupt.cpp says how."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from ctypes import c_void_p
 
 import torch
 
-# Of Python's C API, in the order in which the plugin takes them.
+# Functions of Python's C API, in the order of the plugin's arguments.
 _FUNCTIONS = ("PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "PyErr_Fetch", "PyErr_Restore")
 
 _operators: torch.library.Library | None = None
 
 
 def watch(plugin: ctypes.CDLL) -> None:
-    """Have every wait of the main thread run signal handlers, and end with what they raise."""
+    """Let every wait of the main thread run signal handlers, and end with what they raise."""
     global _operators
-    # Through PyDLL, so that ctypes keeps the GIL and looks for an error afterwards.
+    # Through PyDLL, so that ctypes keeps the GIL and checks for an exception afterwards.
     restore = ctypes.PyDLL(plugin._name).dml_plugin_restore_interruption
     restore.argtypes, restore.restype = [], None
     _operators = torch.library.Library("torch_dml", "FRAGMENT")  # type: ignore[no-untyped-call]
@@ -29,7 +29,7 @@ def watch(plugin: ctypes.CDLL) -> None:
 
 
 def stop(plugin: ctypes.CDLL) -> None:
-    """Leave signals alone from now on: the interpreter ends."""
+    """Stop handling signals: the interpreter is shutting down."""
     plugin.dml_plugin_watch_signals(0, None)
 
 

@@ -1,4 +1,4 @@
-"""`torch.dml.FloatTensor` and its kin, which older programs call as they do
+"""`torch.dml.FloatTensor` and similar types, which older programs use like
 `torch.cuda.FloatTensor`.
 """
 
@@ -25,14 +25,14 @@ _DTYPES = {
 
 
 class _TensorType(type):
-    """The type of tensor types: calling one makes a tensor, and isinstance looks at dtype and
+    """The type of tensor types: calling one creates a tensor, and isinstance compares dtype and
     device.
     """
 
     dtype: torch.dtype
 
     def __call__(cls, *args: Any, **kwargs: Any) -> torch.Tensor:  # type: ignore[override]
-        # Sizes, a sequence or nothing, as Tensor.new takes them.
+        # Sizes, a sequence or nothing, as for Tensor.new.
         return torch.empty(0, dtype=cls.dtype, device=DEVICE).new(*args, **kwargs)
 
     def __instancecheck__(cls, instance: Any) -> bool:

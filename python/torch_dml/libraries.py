@@ -1,5 +1,5 @@
-"""Operators of libraries that bring their own, as torchvision does: the engine's come once those
-are there.
+"""Operators of libraries, such as torchvision's: the engine's kernels are registered after the
+library's.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from types import ModuleType
 
 from torch_dml.on_import import when_imported
 
-# A namespace of operators, and the module whose import defines them.
+# Namespaces of operators, and the modules whose import defines them.
 LIBRARIES = {"torchvision": "torchvision.extension"}
 
 
 def install(plugin: ctypes.CDLL) -> None:
-    """Have the plugin register the engine's operators of every library, now or when the program
+    """Let the plugin register the engine's operators of every library, now or when the program
     imports it.
     """
     for namespace, module in LIBRARIES.items():

@@ -1,4 +1,4 @@
-"""Loads the plugin that was built for the installed torch, and registers the device."""
+"""Loads the plugin for the installed torch, and registers the device."""
 
 from __future__ import annotations
 
@@ -36,19 +36,18 @@ def is_loaded() -> bool:
 
 
 def plugin() -> ctypes.CDLL:
-    """Return the loaded plugin; load it first when needed."""
+    """Return the loaded plugin; load it first if needed."""
     load()
     assert _plugin is not None
     return _plugin
 
 
 def load() -> None:
-    """Register the device "dml" with torch, or have it take CUDA's place. Calling it again does
-    nothing.
+    """Register the device "dml" with torch, or let it replace CUDA. Calling it again does nothing.
 
-    Raises ImportError, with the versions or files concerned in the message, when torch is missing
-    or of a version that this installation has no plugin for, when a library does not load, and
-    where CUDA's place is not free.
+    Raises ImportError, with the versions or files concerned in the message, if torch is missing or
+    of a version for which this installation has no plugin, if a library does not load, and if CUDA
+    cannot be replaced.
     """
     global _plugin
     with _lock:
@@ -79,7 +78,9 @@ def load() -> None:
 
 
 def check_place(torch: ModuleType) -> None:
-    """Raise ImportError where the place that the device is to take in PyTorch is not free."""
+    """Raise ImportError if the device type that the device is to have in PyTorch is already
+    taken.
+    """
     name = torch._C._get_privateuse1_backend_name()
     if AS_CUDA:
         if not FORCED and has_own_accelerator(torch):
@@ -94,8 +95,8 @@ def check_place(torch: ModuleType) -> None:
 
 
 def _finish(library: ctypes.CDLL, process: int) -> None:
-    # Compiled kernels are saved when the device has been quiet for a while; a short program ends
-    # before that. A child of a fork has nothing of its own to save.
+    # Compiled kernels are saved when the device has been idle for a while, but a short program may
+    # end before that. A forked child has nothing of its own to save.
     if os.getpid() == process:
         from torch_dml import interrupts
 
@@ -104,8 +105,8 @@ def _finish(library: ctypes.CDLL, process: int) -> None:
 
 
 def plugin_path(torch_version: str) -> Path:
-    """Return the plugin for a torch version; raise ImportError that names the versions when there
-    is none.
+    """Return the plugin for a torch version; if there is none, raise an ImportError that names the
+    versions.
     """
     plugins = _plugins()
     found = re.match(r"(\d+)\.(\d+)", torch_version)
@@ -126,7 +127,7 @@ def plugin_path(torch_version: str) -> Path:
 
 
 def open_plugin(path: Path) -> ctypes.CDLL:
-    """Map a plugin into the process and declare its functions. torch must be imported."""
+    """Load a plugin into the process and declare its functions. torch has to be imported."""
     try:
         library = ctypes.CDLL(str(path))
         library.dml_plugin_init.argtypes, library.dml_plugin_init.restype = [c_char_p, c_int32], c_int32
@@ -154,7 +155,7 @@ def open_plugin(path: Path) -> ctypes.CDLL:
 
 
 def initialise(library: ctypes.CDLL, torch_version: str) -> None:
-    """Let a plugin register its kernels; raise ImportError when it refuses this torch."""
+    """Let a plugin register its kernels; raise ImportError if it refuses this torch."""
     if library.dml_plugin_init(torch_version.encode(), int(AS_CUDA)) != 0:
         reason = (library.dml_plugin_last_error() or b"no reason given").decode(errors="replace")
         built = (library.dml_plugin_torch_version() or b"another version").decode(errors="replace")

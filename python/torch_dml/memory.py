@@ -1,4 +1,4 @@
-"""Memory of the devices: what is allocated, what is free. All figures in bytes."""
+"""Memory of the devices: allocated and free. All numbers are in bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch_dml.backend import DEVICE
 from torch_dml.device import DeviceLike, device_count, get_device_name, index_of, is_available
 from torch_dml.sizes import size
 
-# What set_per_process_memory_fraction was last called with, by device.
+# The last argument of set_per_process_memory_fraction, by device.
 _fractions: dict[int, float] = {}
 
 
@@ -31,40 +31,40 @@ def _stat(name: str, device: DeviceLike) -> int:
 
 
 def memory_allocated(device: DeviceLike = None) -> int:
-    """Return what tensors occupy."""
+    """Return the memory of all tensors."""
     return _stat("allocated_bytes.all.current", device)
 
 
 def max_memory_allocated(device: DeviceLike = None) -> int:
-    """Return the most that tensors occupied since the start or `reset_peak_memory_stats`."""
+    """Return the maximum memory of all tensors since the start or `reset_peak_memory_stats`."""
     return _stat("allocated_bytes.all.peak", device)
 
 
 def memory_reserved(device: DeviceLike = None) -> int:
-    """Return what the allocator holds of the driver: tensors and what is kept for reuse."""
+    """Return the memory that the allocator has from the driver: tensors and cached memory."""
     return _stat("reserved_bytes.all.current", device)
 
 
 def max_memory_reserved(device: DeviceLike = None) -> int:
-    """Return the most that the allocator held since the start or `reset_peak_memory_stats`."""
+    """Return the maximum memory that the allocator had since the start or
+    `reset_peak_memory_stats`.
+    """
     return _stat("reserved_bytes.all.peak", device)
 
 
 def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
-    """Return free and total memory of the device, as its driver tells."""
+    """Return free and total memory of the device, as reported by its driver."""
     return engine.memory_info(index_of(device))
 
 
 def device_memory_used(device: DeviceLike = None) -> int:
-    """Return what all processes together use of the device's memory, as its driver tells."""
+    """Return the device's memory in use by all processes, as reported by its driver."""
     free, total = mem_get_info(device)
     return total - free
 
 
 def memory_stats_as_nested_dict(device: DeviceLike = None) -> dict[str, Any]:
-    """Return `memory_stats` as dictionaries in dictionaries:
-    `["allocated_bytes"]["all"]["peak"]`.
-    """
+    """Return `memory_stats` as nested dictionaries: `["allocated_bytes"]["all"]["peak"]`."""
     nested: dict[str, Any] = {}
     for key, value in memory_stats(device).items():
         *path, last = key.split(".")
@@ -76,47 +76,47 @@ def memory_stats_as_nested_dict(device: DeviceLike = None) -> dict[str, Any]:
 
 
 def memory_snapshot(device: DeviceLike = None) -> list[dict[str, Any]]:
-    """Return what lies where: the segments held of the driver, with their blocks. Keys as in
-    `torch.cuda`'s.
+    """Return the layout of memory: the segments from the driver, with their blocks. Keys are those
+    of `torch.cuda`'s.
     """
     return engine.memory_snapshot(index_of(device))
 
 
 def empty_cache() -> None:
-    """Give back to the driver what the allocators of all devices keep for reuse."""
+    """Release the cached memory of the allocators of all devices to the driver."""
     for index in range(device_count()):
         engine.call("dml_empty_cache", index)
 
 
 def host_memory_stats() -> OrderedDict[str, int]:
-    """Return the figures of pinned memory: `active` of tensors, `allocated` with what is kept for
-    reuse.
+    """Return the statistics of pinned memory: `active` is that of tensors, `allocated` includes
+    cached memory.
     """
     return OrderedDict(sorted(engine.host_memory_stats().items()))
 
 
 def empty_host_cache() -> None:
-    """Give back to the system the pinned memory that is kept for reuse."""
+    """Release cached pinned memory to the system."""
     engine.call("dml_host_empty_cache")
 
 
 def reset_peak_host_memory_stats() -> None:
-    """Let the peaks of pinned memory start again from what is in use now."""
+    """Reset the peaks of pinned memory to what is in use now."""
     engine.library().dml_host_reset_stats(1)
 
 
 def reset_accumulated_host_memory_stats() -> None:
-    """Set the counts of all pinned memory so far to 0."""
+    """Reset the total counts of pinned memory to 0."""
     engine.library().dml_host_reset_stats(0)
 
 
 def reset_peak_memory_stats(device: DeviceLike = None) -> None:
-    """Let the peaks start again from what is in use now."""
+    """Reset the peaks to what is in use now."""
     engine.call("dml_reset_peak_stats", index_of(device))
 
 
 def reset_accumulated_memory_stats(device: DeviceLike = None) -> None:
-    """Set the counts of all allocations and frees so far to 0."""
+    """Reset the total counts of allocations and frees to 0."""
     torch.accelerator.reset_accumulated_memory_stats(index_of(device))
 
 
@@ -130,13 +130,13 @@ def set_per_process_memory_fraction(fraction: float, device: DeviceLike = None) 
 
 
 def get_per_process_memory_fraction(device: DeviceLike = None) -> float:
-    """Return what `set_per_process_memory_fraction` set, 1.0 at the start."""
+    """Return the fraction from `set_per_process_memory_fraction`, 1.0 by default."""
     return _fractions.get(index_of(device), 1.0)
 
 
 def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
-    """Return a table of the memory figures for a person; `abbreviated` leaves out the less asked
-    ones.
+    """Return a human-readable table of the memory statistics; `abbreviated` leaves out the less
+    common ones.
     """
     index = index_of(device)
     stats = memory_stats(index)

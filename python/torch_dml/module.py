@@ -1,4 +1,4 @@
-"""The module `torch.dml`: what `torch.cuda` is to CUDA."""
+"""The module `torch.dml`, the counterpart of `torch.cuda`."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ __all__ = [
 globals().update(tensor_types())
 
 
-# torch.utils.checkpoint looks here whether there is a state of random numbers to restore.
+# torch.utils.checkpoint reads it to decide whether random states have to be restored.
 _initialized = True
 
 
@@ -157,15 +157,15 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Return whether bfloat16 tensors work. They always do; `including_emulation=False` asks for
-    the hardware.
+    """Return whether bfloat16 tensors work. They always do; with `including_emulation=False` return
+    whether the hardware supports them.
     """
     return is_available() and (including_emulation or get_device_properties().bf16)
 
 
 def _is_in_bad_fork() -> bool:
-    """Return whether this process was forked from one that uses the device; torch asks before it
-    seeds.
+    """Return whether this process was forked from one that uses the device; torch calls it before
+    seeding.
     """
     from torch_dml.device import in_bad_fork
 

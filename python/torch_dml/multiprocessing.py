@@ -1,4 +1,4 @@
-"""Sending tensors to other processes. Memory of a device is one process's."""
+"""Sending tensors to other processes. A device's memory belongs to one process."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from torch_dml.backend import DEVICE
 
 
 def install() -> None:
-    """Make `torch.multiprocessing` refuse tensors of the device with words that help."""
+    """Let `torch.multiprocessing` refuse tensors of the device with a helpful message."""
     ForkingPickler.register(torch.UntypedStorage, _reduce_storage)
 
 
 def refuse(storage: torch.UntypedStorage) -> NoReturn:
-    """Raise RuntimeError: the memory stays in this process."""
+    """Raise RuntimeError: the memory cannot be shared."""
     raise RuntimeError(
         f"a tensor on {storage.device} cannot be shared with another process: send tensor.cpu(), and move what "
         f'arrives to "{DEVICE}" there'

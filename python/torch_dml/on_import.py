@@ -1,4 +1,4 @@
-"""Does something to a module when it is imported, and nothing before: what is not used is not
+"""Runs actions when a module is imported, and not before: modules that are not used are not
 loaded.
 """
 
@@ -14,7 +14,7 @@ Action = Callable[[ModuleType], None]
 
 
 def when_imported(name: str, action: Action) -> None:
-    """Call `action` with a module after it was executed: now where that is done, else once it is
+    """Call `action` with a module after it was executed: now if it already was, else when it is
     imported.
     """
     module = sys.modules.get(name)
@@ -23,15 +23,16 @@ def when_imported(name: str, action: Action) -> None:
     elif not getattr(module.__spec__, "_initializing", False):
         action(module)
     else:
-        # It is importing torch, and torch imported us. No loader will be asked for it any more.
+        # The module is being executed: for example torch, which imported us. Its loader will not be
+        # called again.
         _finder.waiting.setdefault(name, []).append(action)
         if type(module.__spec__) is ModuleSpec:
             module.__spec__.__class__ = _SpecOfExecuting
 
 
 class _SpecOfExecuting(ModuleSpec):
-    """The spec of a module that is being executed. Python's import sets this attribute when that
-    has ended.
+    """The spec of a module that is being executed. Python's import system sets this attribute when
+    the execution has ended.
     """
 
     @property
@@ -43,25 +44,25 @@ class _SpecOfExecuting(ModuleSpec):
         self.__class__ = ModuleSpec  # type: ignore[assignment]
         self._initializing = initializing
         module = sys.modules.get(self.name)
-        if module is not None:  # None where its execution has failed
+        if module is not None:  # None if its execution has failed
             _finder.tell(module, self.name)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Lets the other finders find a module that somebody waits for, and has its loader tell when it
-    is done.
+    """Finds modules with pending actions through the other finders, and wraps their loaders to
+    learn when they are executed.
     """
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Action]] = {}
 
     def tell(self, module: ModuleType, name: str) -> None:
-        """Do what waits for a module that was executed."""
+        """Run the pending actions of a module that was executed."""
         for action in self.waiting.pop(name, []):
             action(module)
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Find what is waited for, through the finders after this one."""
+        """Find a module with pending actions, through the finders after this one."""
         if name not in self.waiting:
             return None
         for finder in sys.meta_path:

@@ -1,4 +1,4 @@
-"""What became of the engine's operators in the running torch."""
+"""The registration of the engine's operators in the running torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch_dml import loader
 
 @dataclass(frozen=True)
 class ChangedSchema:
-    """An operator that the running torch has with another schema than the engine: it runs on the
+    """An operator whose schema in the running torch differs from the engine's: it runs on the
     CPU.
     """
 
@@ -28,17 +28,17 @@ class OperatorReport:
     """The engine's operators in the running torch, by overload name."""
 
     registered: int
-    """How many run on the device."""
+    """The number of operators registered for the device."""
     changed: tuple[ChangedSchema, ...]
-    """Those whose schema differs: not registered, they fall back to the CPU."""
+    """Operators whose schema differs: not registered, they fall back to the CPU."""
     unknown: tuple[str, ...]
-    """Those that this torch does not have."""
+    """Operators that this torch does not have."""
     composite: tuple[str, ...]
-    """Those that this torch composes of others by itself."""
+    """Operators that are composite in this torch."""
 
 
 def report() -> OperatorReport:
-    """Return what the plugin found when it compared the engine's operators with torch's; load it if
+    """Return the plugin's comparison of the engine's operators with torch's; load the plugin if
     needed.
     """
     found = json.loads(loader.plugin().dml_plugin_operators_json())

@@ -1,6 +1,4 @@
-"""Inference one observation after the other: the loop of a robot, a game or a server of
-requests.
-"""
+"""Inference for one observation at a time: the loop of a robot, a game or a server of requests."""
 
 from __future__ import annotations
 
@@ -23,11 +21,12 @@ from torch_dml.backend import DEVICE
 from torch_dml.device import DeviceLike, index_of
 from torch_dml.graphs import Graph, graph
 
-# A graph is captured when observations of the same shapes came so often, and so many are kept.
+# A graph is captured when observations of the same shapes came this often; this is the maximum
+# number of shapes with buffers.
 _CALLS_BEFORE_CAPTURE = 2
 _KEPT_SHAPES = 16
-# So many bytes are read at once (docs/design/memory.md, "Reading a few bytes"); more, through
-# pinned memory.
+# Results of up to this many bytes are read directly (docs/design/memory.md, "Reading a few bytes");
+# larger ones through pinned memory.
 _POLLED_BYTES = 500
 
 
@@ -36,15 +35,15 @@ class PolicyRunner:
     results on the host.
 
     `runner(batch)` runs observations with a batch dimension, `runner.predict(observation)` one
-    without, and `runner.submit(observation)` returns a future of it and runs those of several
-    threads as one batch, filled up to a power of two. An observation is an array or a tensor, or a
-    tuple, list or dictionary of them; floats are converted to the dtype of the parameters. Results
-    are tensors on the CPU where the observation's first part is a tensor, else NumPy's arrays.
+    without, and `runner.submit(observation)` returns a future of it and runs the observations of
+    several threads as one batch, padded to a power of two. An observation is an array or a tensor,
+    or a tuple, list or dictionary of them; floats are converted to the dtype of the parameters.
+    Results are tensors on the CPU if the observation's first part is a tensor, else NumPy arrays.
 
-    The runner holds a copy of the model in evaluation mode; `refresh()` takes over weights that
-    were trained since. Buffers are pinned and reused. Shapes that come again are captured as a
-    graph, unless the model cannot be captured. When the device is lost, the runner warns and goes
-    on on the CPU, from a copy that is there from the start.
+    The runner has a copy of the model in evaluation mode; `refresh()` copies the current weights
+    again. Buffers are pinned and reused. Repeated shapes are captured as a graph, unless the model
+    cannot be captured. If the device is lost, the runner warns and continues on the CPU, with a
+    copy of the model that exists from the start.
     """
 
     def __init__(
@@ -58,11 +57,10 @@ class PolicyRunner:
         max_wait: float = 0.001,
     ) -> None:
         """Copy a model (a module, or an algorithm or policy of Stable-Baselines3) to the device,
-        the current if None.
+        the current one if None.
 
-        `deterministic` is what policies of Stable-Baselines3 are asked for. `submit` waits for
-        `max_wait` seconds at most for further observations, and runs up to `max_batch` of them at
-        once.
+        `deterministic` is passed to policies of Stable-Baselines3. `submit` waits at most
+        `max_wait` seconds for further observations, and runs up to `max_batch` of them at once.
         """
         if max_batch < 1 or max_wait < 0:
             raise ValueError(f"expected max_batch >= 1 and max_wait >= 0, but got {max_batch} and {max_wait}")
@@ -74,7 +72,7 @@ class PolicyRunner:
         self._model = module
         self._host = copy.deepcopy(module).cpu().eval()
         self.device = torch.device(DEVICE, index_of(device))
-        """Where observations run: the CPU after the loss of the device."""
+        """The device that the policy runs on: the CPU after the loss of the device."""
         self._module = copy.deepcopy(self._host).to(self.device)
         self._is_policy = hasattr(module, "obs_to_tensor") and hasattr(module, "_predict")
         self._graphs, self._deterministic = graphs, deterministic
@@ -85,8 +83,8 @@ class PolicyRunner:
         self._batcher = _Batcher(self, max_batch, max_wait)
 
     def __call__(self, observations: Any) -> Any:
-        """Return the results of a batch; a policy of Stable-Baselines3 also takes one observation,
-        as its `predict`.
+        """Return the results of a batch; a policy of Stable-Baselines3 also accepts one
+        observation, as its `predict` does.
         """
         if self._is_policy:
             tensors, batched = self._host.obs_to_tensor(observations)  # type: ignore[operator]
@@ -102,13 +100,13 @@ class PolicyRunner:
         return self._on_host(observation, pytree.tree_map(lambda leaf: _row(leaf, 0), self._run(batch)))
 
     def submit(self, observation: Any) -> Future[Any]:
-        """Return a future of the result of one observation, run together with those that other
-        threads submit.
+        """Return a future of the result of one observation, which is run together with those of
+        other threads.
         """
         return self._batcher.submit(observation)
 
     def refresh(self) -> None:
-        """Take over the weights that the model has now."""
+        """Copy the model's current weights."""
         state = self._model.state_dict()
         with self._lock:
             self._host.load_state_dict(state)
@@ -116,7 +114,7 @@ class PolicyRunner:
                 self._module.load_state_dict(state)
 
     def close(self) -> None:
-        """Finish what was submitted, and give the buffers and graphs back."""
+        """Finish submitted observations, and release the buffers and graphs."""
         self._batcher.close()
         with self._lock:
             self._shapes.clear()
@@ -132,8 +130,8 @@ class PolicyRunner:
         self.close()
 
     def _run(self, observations: Any) -> Any:
-        """Run a batch on the device, or on the CPU if it was lost; the results are new tensors on
-        the CPU.
+        """Run a batch on the device, or on the CPU if the device was lost; the results are new
+        tensors on the CPU.
         """
         leaves, structure = pytree.tree_flatten(observations)
         tensors = [self._cast(_tensor(leaf)) for leaf in leaves]
@@ -171,8 +169,8 @@ class PolicyRunner:
         self._shapes.clear()
 
     def _actions(self, actions: Tensor) -> Any:
-        """What Stable-Baselines3's `predict` makes of a policy's output: within the space's bounds,
-        of its shape.
+        """Convert a policy's output as Stable-Baselines3's `predict` does: clipped to the bounds
+        and reshaped to the shape of the action space.
         """
         policy: Any = self._host
         space = policy.action_space
@@ -189,7 +187,7 @@ class PolicyRunner:
 
 
 class _Shape:
-    """Observations of the same shapes: their buffers, and the graph."""
+    """Observations with the same shapes: their buffers, and the graph."""
 
     def __init__(
         self,
@@ -228,7 +226,7 @@ class _Shape:
         except RuntimeError as error:
             if _is_loss(error):
                 raise
-            self._graphs = False  # What it does cannot be captured, as reading a value: it runs as ever.
+            self._graphs = False  # The model cannot be captured, for example because it reads a value back.
 
     def _read(self, results: Any) -> Any:
         leaves, structure = pytree.tree_flatten(results)
@@ -252,7 +250,7 @@ class _Shape:
 
 
 class _Batcher:
-    """A thread that runs as one batch what threads submit at about the same time."""
+    """A thread that runs observations as one batch that threads submit at about the same time."""
 
     def __init__(self, runner: PolicyRunner, max_batch: int, max_wait: float) -> None:
         self._runner, self._max_batch, self._max_wait = runner, max_batch, max_wait
@@ -306,7 +304,7 @@ class _Batcher:
                 key = (str(structure), *((tuple(_tensor(leaf).shape), _tensor(leaf).dtype) for leaf in leaves))
                 groups.setdefault(key, []).append((observation, future))
         except Exception as error:
-            # Which one it was is not known here: each alone says it.
+            # Which observation failed is not known here, so each is run separately.
             if len(batch) == 1:
                 batch[0][1].set_exception(error)
             else:
@@ -318,8 +316,8 @@ class _Batcher:
 
     def _together(self, group: list[tuple[Any, Future[Any]]]) -> None:
         try:
-            # Few sizes of batches, so that graphs serve them: the last observation fills up to a
-            # power of two.
+            # Only powers of two as batch sizes, so that there are few graphs: the last observation
+            # is repeated as padding.
             observations = [observation for observation, _ in group]
             observations += observations[-1:] * ((1 << (len(group) - 1).bit_length()) - len(group))
             first = pytree.tree_leaves(observations[0])[0]

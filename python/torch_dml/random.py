@@ -13,20 +13,20 @@ from torch_dml import engine
 from torch_dml.backend import DEVICE
 from torch_dml.device import DeviceLike, device_count, index_of
 
-# A state is seed and offset of Philox, as in CUDA.
+# A state is the seed and offset of Philox, as for CUDA.
 _STATE = struct.Struct("<QQ")
 _MASK = 2**64 - 1
 
 
 def manual_seed(seed: int) -> None:
-    """Seed the current device's generator. Nothing happens where there is no device."""
+    """Seed the current device's generator. Does nothing if there is no device."""
     if device_count() > 0:
         engine.call("dml_generator_seed", 0, index_of(None), int(seed) & _MASK)
 
 
 def manual_seed_all(seed: int) -> None:
     """Seed the generators of all devices. No device is started: one that is not in use yet starts
-    with the seed.
+    with this seed.
     """
     engine.library().dml_generator_seed_all(int(seed) & _MASK)
 
@@ -80,26 +80,26 @@ def set_rng_state_all(new_states: Sequence[torch.Tensor]) -> None:
 class DefaultGenerator:
     """A device's default generator, with the methods of torch.Generator.
 
-    torch before 2.15 does not hand out the object itself. Where a `generator=` argument is meant to
+    torch before 2.15 does not expose the object itself. Where a `generator=` argument is meant to
     be the default one, leave it out.
     """
 
     def __init__(self, index: int) -> None:
-        """Take the device's index."""
+        """`index` is the device's index."""
         self._index = index
 
     @property
     def device(self) -> torch.device:
-        """The device that it makes numbers on."""
+        """The generator's device."""
         return torch.device(DEVICE, self._index)
 
     def manual_seed(self, seed: int) -> DefaultGenerator:
-        """Seed it and return it."""
+        """Seed the generator and return it."""
         engine.call("dml_generator_seed", 0, self._index, int(seed) & _MASK)
         return self
 
     def seed(self) -> int:
-        """Seed it with a random number and return that."""
+        """Seed the generator with a random number and return that number."""
         drawn = secrets.randbits(63)
         self.manual_seed(drawn)
         return drawn
@@ -118,7 +118,7 @@ class DefaultGenerator:
 
 
 class _DefaultGenerators(Sequence[Any]):
-    """One generator per device, found when asked for: importing torch must start no driver."""
+    """One generator for each device, created on access: importing torch must not start a driver."""
 
     def __len__(self) -> int:
         return device_count()

@@ -1,9 +1,9 @@
-"""The record of the last run, for `python -m torch_dml report`: what fell back to the CPU, and what
-error ended it.
+"""The record of the last run, for `python -m torch_dml report`: fallbacks to the CPU, and the error
+that ended it.
 
-There is none until somebody asks for it: with TORCH_DML_RECORD=1 a process that uses the device
-writes one when it ends, in the place of the one before. It stays on the machine, in the folder of
-compiled kernels, and nothing but `report` reads it.
+There is none unless the user asks for it: with TORCH_DML_RECORD=1 a process that uses the device
+writes one when it ends, which replaces the previous one. It stays on the machine, in the folder of
+compiled kernels, and is only read by `report`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from torch_dml import environment
 from torch_dml.scrub import scrub
 
 _NAME = "last-run.json"
-# Of a long message the beginning says it.
+# The beginning of a long message is enough.
 _LENGTH = 400
 
 
 def file() -> Path | None:
-    """Return where the record is; None where the system names no folder for it."""
+    """Return the path of the record; None if the system has no folder for it."""
     chosen = environment.get("TORCH_DML_CACHE_DIR")
     if chosen:
         return Path(chosen) / _NAME
@@ -42,7 +42,7 @@ def file() -> Path | None:
 
 
 def read() -> dict[str, Any] | None:
-    """Return the record of the last run that made one; None when there is none."""
+    """Return the record of the last run that wrote one; None if there is none."""
     path = file()
     try:
         found = json.loads(path.read_text(encoding="utf-8")) if path else None
@@ -52,7 +52,7 @@ def read() -> dict[str, Any] | None:
 
 
 def start() -> None:
-    """Have this process write its record when it ends, if TORCH_DML_RECORD asks for it."""
+    """Let this process write its record when it ends, if TORCH_DML_RECORD asks for it."""
     if environment.get("TORCH_DML_RECORD") == "1":
         run = _Run()
         sys.excepthook = run.note
@@ -71,7 +71,7 @@ class _Run:
 
     def write(self) -> None:
         path = file()
-        # A child of a fork ends with its parent's handlers.
+        # A forked child inherits its parent's exit handlers.
         if path is None or os.getpid() != self.process:
             return
         from torch_dml import __version__, fallback
@@ -90,5 +90,5 @@ class _Run:
             staged.write_text(json.dumps(record), encoding="utf-8")
             staged.replace(path)
         except OSError as error:
-            # A program does not fail for want of its record.
+            # A program does not fail because of its record.
             print(f"torch-dml: no record of this run: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Makes the device known to torch's Python side: its name, the module `torch.dml`, and the methods
+"""Registers the device with torch's Python code: its name, the module `torch.dml`, and the methods
 of tensors.
 """
 
@@ -26,8 +26,8 @@ from torch_dml.backend import AS_CUDA, DEVICE
 
 
 def register() -> None:
-    """Register the name, the module and `Tensor.dml()`, `Module.dml()`, `Tensor.is_dml` and their
-    kin.
+    """Register the name, the module and `Tensor.dml()`, `Module.dml()`, `Tensor.is_dml` and similar
+    methods.
     """
     if not AS_CUDA:
         rename_privateuse1_backend(DEVICE)

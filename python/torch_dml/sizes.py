@@ -1,4 +1,4 @@
-"""Numbers of bytes for a person."""
+"""Human-readable numbers of bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storages. Methods that torch writes for the host's memory."""
+"""Storages: methods that torch implements for host memory only."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch_dml.backend import DEVICE
 
 
 def install() -> None:
-    """Let `UntypedStorage.byteswap` take a storage of the device, whose bytes torch would swap by
-    their address.
+    """Let `UntypedStorage.byteswap` support the device; torch would swap the bytes at a host
+    address.
     """
     base = torch.UntypedStorage
     swap: Callable[[torch.UntypedStorage, int], None] = base._byteswap

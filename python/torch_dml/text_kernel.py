@@ -1,4 +1,4 @@
-"""Kernels of one's own, in the engine's language.
+"""User-written kernels, in the engine's kernel language.
 
 The rustdoc of `dml_kernel::text` is the language's reference; `examples/own_kernel.py` is an
 example.
@@ -40,24 +40,24 @@ _DTYPES = {
     "f8e4m3fnuz": torch.float8_e4m3fnuz,
     "f8e5m2fnuz": torch.float8_e5m2fnuz,
 }
-# Formats of struct.
+# Formats of the module struct.
 _NUMBERS = {"i32": "=i", "u32": "=I", "i64": "=q", "u64": "=Q", "f32": "=f", "f64": "=d"}
 
 
 class Kernel:
-    """A kernel that was written as text. Calling it enqueues a run.
+    """A kernel that was written as text. Calling it enqueues a launch.
 
-    It takes the parameters of the text in their order: tensors, of which it reads inputs and writes
-    outputs, and numbers. It sees a tensor's memory from the first element on; strides are its own
-    affair. It is compiled for each device whose tensors it is called with, and one text is compiled
-    once for a device. Autograd does not see what it computes.
+    Its arguments are the parameters of the text in their order: tensors, of which it reads inputs
+    and writes outputs, and numbers. It accesses a tensor's memory from the first element on, and
+    has to handle strides itself. It is compiled for each device with whose tensors it is called;
+    one text is compiled once for a device. Autograd does not see what it computes.
     """
 
     def __init__(self, text: str, device: DeviceLike = None) -> None:
-        """Parse a text, for a device first; the current one when left out.
+        """Parse a text, and compile it for a first device; the current one by default.
 
-        Raises ValueError, beginning with line and column, where the text is no kernel, and
-        NotImplementedError where the adapter lacks what the kernel needs.
+        Raises ValueError, beginning with line and column, if the text is not a kernel, and
+        NotImplementedError if the adapter lacks a feature that the kernel needs.
         """
         self._text = text
         self._handles: dict[int, int] = {}
@@ -68,15 +68,15 @@ class Kernel:
         self._params: list[dict[str, Any]] = interface["params"]
 
     def __repr__(self) -> str:
-        """Return the kernel's name and what it takes."""
+        """Return the kernel's name and parameters."""
         params = ", ".join(f"{param['kind']} {param['name']}: {param['dtype']}" for param in self._params)
         return f"<kernel {self.name} ({params})>"
 
     def __call__(self, *arguments: torch.Tensor | float, groups: int | Sequence[int]) -> None:
-        """Enqueue a run of `groups` workgroups: of up to three numbers, one for each dimension.
+        """Enqueue a launch of `groups` workgroups: up to three numbers, one for each dimension.
 
-        Raises TypeError where an argument is not of the parameter's kind and dtype, ValueError
-        where a number is out of its range, and RuntimeError where tensors are on different devices.
+        Raises TypeError if an argument is not of the parameter's kind and dtype, ValueError if a
+        number is out of its range, and RuntimeError if tensors are on different devices.
         """
         if len(arguments) != len(self._params):
             raise TypeError(f"{self.name} takes {len(self._params)} arguments, not {len(arguments)}")
@@ -110,7 +110,7 @@ class Kernel:
         )
         engine.call("dml_launch", index, self._handle(index), ctypes.byref(launch))
         for tensor in written:
-            if not tensor.is_inference():  # Such have no versions.
+            if not tensor.is_inference():  # Inference tensors have no version counters.
                 torch.autograd.graph.increment_version(tensor)
 
     def _handle(self, device: int) -> int:
@@ -121,7 +121,7 @@ class Kernel:
             engine.call("dml_kernel_from_text", device, text, len(text), ctypes.byref(made))
             handle = self._handles[device] = made.value
             finalizer = weakref.finalize(self, engine.library().dml_kernel_free, handle)
-            finalizer.atexit = False  # The process ends, and its memory with it.
+            finalizer.atexit = False  # The process's memory is freed with it.
         return handle
 
 
@@ -131,7 +131,7 @@ def kernel(text: str, device: DeviceLike = None) -> Kernel:
 
 
 def _tensor(name: str, param: dict[str, Any], argument: object) -> torch.Tensor:
-    """Return the argument, which is a tensor that the parameter can be."""
+    """Return the argument as a tensor, checked against the parameter."""
     what = f"{name}: {param['name']}"
     dtype = _DTYPES[param["dtype"]]
     if not isinstance(argument, torch.Tensor):
@@ -148,7 +148,7 @@ def _tensor(name: str, param: dict[str, Any], argument: object) -> torch.Tensor:
 
 
 def _extent(tensor: torch.Tensor) -> abi.DmlRange:
-    """Return the bytes from a tensor's first element to its last one."""
+    """Return the address range from a tensor's first element to its last one."""
     if tensor.numel() == 0:
         return abi.DmlRange(0, 0)
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))

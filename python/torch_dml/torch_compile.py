@@ -20,8 +20,8 @@ from torch_dml.on_import import when_imported
 
 
 def install() -> None:
-    """Have torch.compile's default backend leave graphs of the device to `aot_eager`; graphs of
-    others stay with it.
+    """Let torch.compile's default backend use `aot_eager` for graphs of the device; other graphs
+    are unaffected.
     """
     wrapper: Any = torch._TorchCompileInductorWrapper  # type: ignore[attr-defined]
     compile_by_inductor = wrapper.__call__
@@ -42,7 +42,7 @@ def install() -> None:
 
 
 def is_on_device(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> bool:
-    """Return whether a graph takes or makes a tensor of the device."""
+    """Return whether a graph has inputs or creates tensors on the device."""
     values = [node.meta.get("example_value") for node in graph.graph.nodes]
     values += [*inputs, *graph.parameters(), *graph.buffers()]
     return any(isinstance(leaf, torch.Tensor) and leaf.device.type == DEVICE for leaf in tree_leaves(values))
@@ -59,7 +59,7 @@ def _warn() -> None:
 
 
 def _admit_to_flex_attention(module: ModuleType) -> None:
-    """Let flex_attention take tensors of the device. It has a list of devices, and runs its own
+    """Let flex_attention accept tensors of the device. It has a list of devices, and runs the same
     operators on all.
     """
     validate: Callable[..., None] = module._validate_device
@@ -73,8 +73,8 @@ def _admit_to_flex_attention(module: ModuleType) -> None:
 
 
 def _let_fake_mode_use_the_device(module: ModuleType) -> None:
-    """Have constants of a traced function lie on the device, as CUDA's do, where torch takes only
-    CUDA for usable.
+    """Let constants of a traced function be on the device, as for CUDA, where torch only supports
+    CUDA.
     """
     avoids: Callable[[Any], bool] = module.FakeTensorMode.avoid_device_init.fget
     module.FakeTensorMode.avoid_device_init = property(lambda mode: avoids(mode) and not device.is_available())

@@ -15,19 +15,19 @@ T = TypeVar("T")
 
 
 def to_device(tree: T, device: torch.device | str | int | None = None, *, non_blocking: bool = False) -> T:
-    """Return `tree` with every tensor on `device`, the current one of torch-dml's when left out.
+    """Return `tree` with every tensor on `device`, the current one of torch-dml's by default.
 
-    Lists, tuples, named tuples, sets, dictionaries and dataclasses are walked to any depth and made
-    anew, of their own types; what has a method `to`, as a module or a batch of a tokenizer, is
-    moved by it; anything else is kept. What is there twice is moved once, and is the same thing in
-    both places again. `non_blocking` is as in `Tensor.to`.
+    Lists, tuples, named tuples, sets, dictionaries and dataclasses are traversed to any depth and
+    copied, with their own types; objects with a method `to`, such as a module or a batch of a
+    tokenizer, are moved by it; anything else is not changed. An object that occurs several times is
+    moved once, and the result occurs in the same places. `non_blocking` is as in `Tensor.to`.
     """
     target = torch.device(DEVICE if device is None else device)
     return _move(tree, target, non_blocking, {})  # type: ignore[no-any-return]
 
 
 def _move(value: Any, device: torch.device, non_blocking: bool, moved: dict[int, tuple[Any, Any]]) -> Any:
-    # The original is kept beside the result: its id is not given to another object meanwhile.
+    # The original is stored with the result, so that its id is not reused meanwhile.
     known = moved.get(id(value))
     if known is None:
         known = value, _moved(value, device, non_blocking, moved)
@@ -48,7 +48,8 @@ def _moved(value: Any, device: torch.device, non_blocking: bool, moved: dict[int
     if isinstance(value, Mapping):
         if type(value) is dict:
             return {key: move(inner) for key, inner in value.items()}
-        # A copy keeps what a subclass has beside its items, as the factory of a defaultdict.
+        # A copy preserves what a subclass has besides its items, such as the factory of a
+        # defaultdict.
         fresh: Any = copy.copy(value)
         for key, inner in value.items():
             fresh[key] = move(inner)
@@ -61,7 +62,7 @@ def _moved(value: Any, device: torch.device, non_blocking: bool, moved: dict[int
     if dataclasses.is_dataclass(value):
         fresh = copy.copy(value)
         for field in dataclasses.fields(value):
-            # Of frozen dataclasses too: the copy is nobody else's yet.
+            # Also for frozen dataclasses: nothing else references the copy yet.
             object.__setattr__(fresh, field.name, move(getattr(value, field.name)))
         return fresh
     return value

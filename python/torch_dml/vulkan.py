@@ -1,6 +1,4 @@
-"""The Vulkan loader and drivers of this machine: is there one, and what to install where there is
-none.
-"""
+"""The Vulkan loader and drivers of this machine: whether they exist, and what to install if not."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ def loader_name() -> str:
 
 
 def loader_error() -> str | None:
-    """Return why the Vulkan loader does not load, None when it does."""
+    """Return why the Vulkan loader does not load, None if it does."""
     try:
         ctypes.CDLL(loader_name())
     except OSError as error:
@@ -27,7 +25,9 @@ def loader_error() -> str | None:
 
 
 def loader_version() -> str | None:
-    """Return the version of the Vulkan API that the loader offers, None when it cannot be asked."""
+    """Return the version of the Vulkan API that the loader supports, None if it cannot be
+    queried.
+    """
     packed = ctypes.c_uint32(0)
     try:
         loader = ctypes.CDLL(loader_name())
@@ -83,9 +83,9 @@ def advice(kind: str | None = None) -> list[str]:
 
 
 def explain_no_device(reason: str | None) -> str:
-    """Return one paragraph on why there is no device and what to do, for the message of an error.
+    """Return a paragraph on why there is no device and what to do, for an error message.
 
-    `reason` is what the engine said; None when it found no adapter that it may use.
+    `reason` is the engine's message; None if it found no adapter that it can use.
     """
     problem = loader_error()
     if problem:

@@ -1,5 +1,5 @@
-"""The GPUs' drivers that Windows has installed: versions and dates, from the registry. Elsewhere
-there are none.
+"""The GPU drivers that are installed on Windows: versions and dates, from the registry. Empty on
+other systems.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import re
 import sys
 from dataclasses import dataclass
 
-# The class of display adapters: one numbered key for each that Windows has ever had a driver for.
+# The class of display adapters: one numbered key for each adapter that ever had a driver.
 _CLASS = r"SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc1-08002be10318}"
-# A driver older than this misses mistakes that its vendor has mended since.
+# An older driver lacks fixes that its vendor has made since.
 _OLD_DAYS = 2 * 365
 
 PAGES = {
@@ -36,7 +36,7 @@ class Driver:
 
     @classmethod
     def of(cls, values: dict[str, str]) -> Driver:
-        """Make it of the registry's values of an adapter."""
+        """Create it from the registry's values of an adapter."""
         found = re.search(r"ven_([0-9a-f]{4})", values.get("MatchingDeviceId", ""), re.IGNORECASE)
         return cls(
             name=values.get("DriverDesc", "an adapter without a name"),
@@ -51,7 +51,9 @@ class Driver:
         return f"{self.name}: driver {self.version}" + (f" of {self.date.isoformat()}" if self.date else "")
 
     def complaint(self, today: datetime.date) -> str | None:
-        """Return what is wrong with it and where a better one is, None when nothing is."""
+        """Return what is wrong with the driver and where to get a better one, None if it is
+        fine.
+        """
         where = PAGES.get(self.vendor or "")
         get = f"; get the vendor's: {where}" if where else ""
         if self.provider == "Microsoft" and "basic" in self.name.lower():
@@ -61,8 +63,8 @@ class Driver:
 
 
 def installed() -> list[Driver]:
-    """Return the drivers of the display adapters; none where this is not Windows, or its registry
-    is not to be read.
+    """Return the drivers of the display adapters; none if this is not Windows, or if its registry
+    cannot be read.
     """
     if sys.platform != "win32":
         return []
@@ -72,7 +74,7 @@ def installed() -> list[Driver]:
     with contextlib.suppress(OSError), winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, _CLASS) as adapters:
         for index in range(winreg.QueryInfoKey(adapters)[0]):
             name = winreg.EnumKey(adapters, index)
-            # Beside the numbered keys there is one that only administrators may open.
+            # Besides the numbered keys there is one that only administrators may open.
             if not name.isdigit():
                 continue
             with winreg.OpenKey(adapters, name) as adapter:
@@ -85,7 +87,7 @@ def installed() -> list[Driver]:
 
 
 def _date(text: str) -> datetime.date | None:
-    """Read the registry's month-day-year."""
+    """Parse the registry's month-day-year."""
     try:
         month, day, year = map(int, text.split("-"))
         return datetime.date(year, month, day)

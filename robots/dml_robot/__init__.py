@@ -1,1 +1,1 @@
-"""Reinforcement learning of a six-axis arm, on any device that PyTorch knows."""
+"""Reinforcement learning of a six-axis arm, on any device that PyTorch supports."""

@@ -1,5 +1,5 @@
-"""How fast it simulates, acts and learns, and how long until it succeeds, for each device,
-simulator and way.
+"""Speed of simulating, acting and learning, and time until success, for each device, simulator and
+way of training.
 """
 
 from __future__ import annotations
@@ -27,49 +27,49 @@ from dml_robot.sim import make
 SUCCESS = 0.95
 EPISODES = 500
 UNSEEN = 1_000_000
-"""The seed of the targets that success is measured on; runs are not trained with it."""
+"""The seed of the targets on which success is measured; not used in training."""
 WAYS = (("batched", "device"), ("mujoco", "overlapped"), ("mujoco", "sb3"))
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What was measured of one simulator and way on one device; speeds are in control steps of one
-    arm a second.
+    """Measurements of one simulator and way on one device; speeds are in control steps of one arm
+    per second.
     """
 
     device: str
     name: str
-    """Of the device, by its driver."""
+    """The device's name in its driver."""
     sim: str
     way: str
     arms: int
     simulation: float
-    """Simulating alone."""
+    """Steps per second of the simulator alone."""
     inference: float
-    """With the policy acting."""
+    """Steps per second with the policy acting."""
     learning: float
-    """With learning."""
+    """Steps per second with learning."""
     operators: int
-    """That an iteration of training asks the device for."""
+    """Operators that a training iteration calls on the device."""
     steps: int
-    """That an iteration of training has."""
+    """Steps in a training iteration."""
     memory: int
-    """Bytes at the most: of the device, or the process where that is the CPU."""
+    """Peak memory in bytes: of the device, or of the process on the CPU."""
     cores: float
-    """Of the processor, busy while learning."""
+    """Processor cores busy while learning."""
     gpu: float | None
-    """Share of the time in which the GPU was busy, where its driver tells."""
+    """Fraction of the time in which the GPU was busy, if its driver reports it."""
     fallbacks: int
-    """Operators that ran on the CPU in the device's place, in all that was measured."""
+    """Operators that fell back to the CPU, in all measurements."""
     seconds: float | None
-    """Of training until success; None if it was not asked for or not reached."""
+    """Seconds of training until success; None if it was not measured or not reached."""
     success: float | None
-    """The last rate that was measured."""
+    """The success rate measured last."""
 
 
 def measure(settings: Settings, seconds: float, until: float | None, tell: Callable[[str], None]) -> Result:
-    """Measure for about `seconds` each, and train for up to `until` seconds until success if that
-    is given.
+    """Measure each speed for about `seconds`, and train for up to `until` seconds until success if
+    that is given.
     """
     settings = settings.checked()
     device = torch.device(settings.device)
@@ -79,7 +79,7 @@ def measure(settings: Settings, seconds: float, until: float | None, tell: Calla
         simulation, inference = _simulated(settings, device, seconds)
         trainer = make_trainer(settings)
         try:
-            for _ in range(2):  # what is made and captured once
+            for _ in range(2):  # one-time work: compilation and capture
                 trainer.iterate()
             busy = time.process_time()
             begun, before = time.perf_counter(), trainer.steps
@@ -115,11 +115,11 @@ def measure(settings: Settings, seconds: float, until: float | None, tell: Calla
 
 
 def to_success(settings: Settings, limit: float, tell: Callable[[str], None]) -> tuple[float | None, float]:
-    """Train until `SUCCESS` on `EPISODES` unseen targets; return the seconds of training (None: not
-    within `limit`).
+    """Train until `SUCCESS` on `EPISODES` unseen targets; return the seconds of training (None if
+    not reached within `limit`) and the last success rate.
 
-    Return also the last rate. Evaluations are not counted; they come when a twentieth of the limit
-    has passed, and after the last step.
+    Evaluations are not timed; they are made whenever a twentieth of the limit has passed, and after
+    the last step.
     """
     place = torch.device("cpu")
     arms = make("batched" if settings.way == "device" else settings.sim, EPISODES, place, UNSEEN, as_torch=place)
@@ -179,7 +179,7 @@ def table(results: list[Result]) -> Table:
 
 
 def draw(results: list[Result], path: Path) -> None:
-    """Draw the speeds into a PNG; raise OSError where it cannot be written."""
+    """Draw the speeds into a PNG; raise OSError if it cannot be written."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -199,7 +199,7 @@ def draw(results: list[Result], path: Path) -> None:
 
 
 def _simulated(settings: Settings, device: torch.device, seconds: float) -> tuple[float, float]:
-    """Return the steps a second of the simulator alone, and with a policy of the settings' widths
+    """Return steps per second of the simulator alone, and with a policy of the settings' widths
     acting.
     """
     place = device if settings.sim == "batched" else torch.device("cpu")
@@ -216,7 +216,7 @@ def _simulated(settings: Settings, device: torch.device, seconds: float) -> tupl
             observation, _ = arms.reset(seed=settings.seed)
             steps, begun = 0, 0.0
             while steps < 4 or time.perf_counter() - begun < seconds:
-                if steps == 3:  # what is compiled once has been
+                if steps == 3:  # compilation is done
                     devices.synchronize(place)
                     begun = time.perf_counter()
                 observation = arms.step(act(observation))[0]
@@ -228,7 +228,7 @@ def _simulated(settings: Settings, device: torch.device, seconds: float) -> tupl
 
 
 class _Counter(TorchDispatchMode):
-    """Counts the operators that reach a device: views are none of its work."""
+    """Counts the operators that run on a device; views do not count."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -240,10 +240,11 @@ class _Counter(TorchDispatchMode):
 
 
 def _counted(settings: Settings) -> tuple[int, int]:
-    """Return how many operators an iteration asks for, counted on the CPU with few arms, and how
-    many steps it has.
+    """Return how many operators an iteration calls, counted on the CPU with few arms, and how many
+    steps it has.
 
-    The arms change the operators' sizes and not their number, if as many gradients are taken.
+    The number of arms changes the operators' sizes and not their number, if the number of gradients
+    is the same.
     """
     arms = settings.parallel or 1
     few = min(arms, 8)

@@ -1,4 +1,4 @@
-"""Checks of arguments that several functions take."""
+"""Checks of arguments, shared by several functions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import torch
 from .errors import DeviceError, SettingsError
 
 MAX_SEED = 2**63 - 1
-"""The highest seed: a generator's is 64 bits wide, with a sign."""
+"""The highest seed: seeds of generators are signed 64-bit integers."""
 
 
 def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """Return `value` as an int; raise SettingsError if it is no whole number from `least` to
+    """Return `value` as an int; raise SettingsError unless it is an integer from `least` to
     `most`.
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
@@ -25,8 +25,8 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
 
 
 def device(value: torch.device | str) -> torch.device:
-    """Return the device; raise SettingsError if it has no such name, and DeviceError if it is not
-    there.
+    """Return the device; raise SettingsError if the name is invalid, and DeviceError if the device
+    is missing.
     """
     try:
         found = torch.device(value) if isinstance(value, torch.device | str) else None

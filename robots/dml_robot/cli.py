@@ -26,7 +26,7 @@ _console = Console()
 
 
 class Algorithm(str, Enum):
-    """What learns."""
+    """The learning algorithm."""
 
     ppo = "ppo"
     sac = "sac"
@@ -34,14 +34,14 @@ class Algorithm(str, Enum):
 
 
 class Sim(str, Enum):
-    """What simulates."""
+    """The simulator."""
 
     mujoco = "mujoco"
     batched = "batched"
 
 
 class Way(str, Enum):
-    """Where it learns and simulates."""
+    """The way of training: where it learns and simulates."""
 
     auto = "auto"
     sb3 = "sb3"
@@ -50,7 +50,7 @@ class Way(str, Enum):
 
 
 class Form(str, Enum):
-    """What a policy is exported as."""
+    """The format of an exported policy."""
 
     onnx = "onnx"
     torch = "torch"
@@ -256,8 +256,8 @@ def report() -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; an error that its user can mend is one line, and the exit status 1 (2 for
-    the arguments).
+    """Run the command; an error that the user can fix is one line, with exit status 1 (2 for
+    invalid arguments).
     """
     try:
         status = app(args=arguments, standalone_mode=False)

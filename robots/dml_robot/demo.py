@@ -22,25 +22,25 @@ from .sim import make
 from .task import ANGLES, TARGET, Observer, ReachTask
 
 PAUSE = 0.4
-"""Seconds for which the last picture of an episode stays."""
+"""Seconds for which the last frame of an episode is shown."""
 
 SIZE = (640, 480)
 """Width and height in pixels."""
 
 MOST = (1920, 1080)
-"""The largest pictures."""
+"""Maximum width and height in pixels."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What was recorded.
+    """A recording's properties.
 
     Args:
-        renderer: what drew, for people.
-        episodes: how many.
-        successes: in how many of them the tool came to the target and stayed.
-        frames: how many pictures the video has.
-        seconds: how long it is.
+        renderer: readable name of the renderer.
+        episodes: number of episodes.
+        successes: number of episodes in which the tool reached the target and stayed.
+        frames: number of frames in the video.
+        seconds: length of the video.
     """
 
     renderer: str
@@ -51,7 +51,7 @@ class Recording:
 
 
 class _Moment(NamedTuple):
-    """The arm at the end of a period."""
+    """The arm's state at the end of a period."""
 
     angles: NDArray[np.float64]
     target: NDArray[np.float64]
@@ -71,16 +71,17 @@ def record(
     """Run a policy in MuJoCo and draw it; needs no display.
 
     Args:
-        policy: what acts.
+        policy: the policy to run.
         video: an MP4 file to write, at the speed of the real arm.
-        image: a PNG file to write, of the end of the first episode that succeeds (of the last one if none does).
-        episodes: how many.
+        image: a PNG file to write, of the end of the first episode that succeeds (of the last one
+            if none does).
+        episodes: number of episodes.
         seed: of the targets.
         size: width and height in pixels, even numbers.
 
     Raises:
         SettingsError: for arguments out of range.
-        RenderError: if nothing can draw here, or a file cannot be written.
+        RenderError: if no renderer works here, or a file cannot be written.
     """
     _check(episodes, size, video, image)
     moments = list(_episodes(policy, episodes, seed))
@@ -110,8 +111,8 @@ def view(policy: Actor, *, episodes: int | None = None, seed: int = 0) -> None:
     """Show a policy in MuJoCo's viewer, at the speed of the real arm, until its window is closed.
 
     Args:
-        policy: what acts.
-        episodes: how many; endlessly if None.
+        policy: the policy to run.
+        episodes: number of episodes; endless if None.
         seed: of the targets.
 
     Raises:
@@ -132,7 +133,7 @@ def view(policy: Actor, *, episodes: int | None = None, seed: int = 0) -> None:
     period = ReachTask().period
     try:
         window = mujoco.viewer.launch_passive(model, data, show_left_ui=False, show_right_ui=False)
-    except Exception as error:  # GLFW's and the platform's errors have no type in common
+    except Exception as error:  # errors of GLFW and of the platform have no common type
         raise RenderError(f"the viewer does not open: {error}") from error
     with window:
         due = time.monotonic()
@@ -147,7 +148,7 @@ def view(policy: Actor, *, episodes: int | None = None, seed: int = 0) -> None:
 
 
 def _episodes(policy: Actor, episodes: int | None, seed: int) -> Iterator[_Moment]:
-    """The moments of one arm in MuJoCo, episode after episode."""
+    """Yield the states of one arm in MuJoCo, episode after episode."""
     arms, observer = make("mujoco", 1, seed=seed, as_torch="cpu", threads=1), Observer()
     try:
         observation, _ = arms.reset(seed=seed)
@@ -174,7 +175,7 @@ def _check(episodes: int, size: tuple[int, int], *files: Path | None) -> None:
 
 
 def _saving(pictures: Iterator[Frame], file: Path, index: int) -> Iterator[Frame]:
-    """The same pictures; one of them is written as PNG on its way."""
+    """Yield the pictures unchanged, and write the one with index `index` as PNG."""
     for number, picture in enumerate(pictures):
         if number == index:
             from PIL import Image
@@ -194,7 +195,7 @@ def _write_video(pictures: Iterator[Frame], file: Path, size: tuple[int, int], r
         import imageio_ffmpeg
     except ModuleNotFoundError as error:
         raise MissingDependencyError("a video needs ffmpeg: pip install imageio-ffmpeg") from error
-    # A video is whole or not there: what ends early leaves no file that does not play.
+    # A video is complete or absent: an interrupted recording leaves no file that does not play.
     unfinished = file.with_name(f".{file.name}.part")
     options = ["-f", "mp4", "-movflags", "+faststart"]
     writer = imageio_ffmpeg.write_frames(

@@ -1,6 +1,4 @@
-"""The devices that a run can be on: chosen by name, measured, and their failures told in one
-line.
-"""
+"""The devices for a run: chosen by name, measured, and their failures reported in one line."""
 
 from __future__ import annotations
 
@@ -19,8 +17,8 @@ KINDS = ("dml", "cuda", "cpu")
 
 
 def choose(name: str) -> torch.device:
-    """Return the device of a name: "cpu", "dml", "cuda:1", or "auto" for the best there is; raise
-    DeviceError.
+    """Return the device of a name: "cpu", "dml", "cuda:1", or "auto" for the best available; raise
+    DeviceError if there is none.
     """
     if name == "auto":
         return next(torch.device(kind) for kind in ("cuda", "dml", "cpu") if available(kind))
@@ -51,7 +49,7 @@ def count(kind: str) -> int:
 
 
 def describe(device: torch.device) -> str:
-    """Return the device's name as its driver has it, or the processor's."""
+    """Return the device's name in its driver, or the processor's name."""
     if device.type == "cpu":
         with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
             names = (line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
@@ -61,13 +59,13 @@ def describe(device: torch.device) -> str:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until the device has done what it was given."""
+    """Wait until the device has finished its work."""
     if device.type != "cpu":
         _module(device).synchronize(device)
 
 
 def free_memory(device: torch.device) -> int:
-    """Return the bytes that a run may take: the device's free ones, or the machine's."""
+    """Return the bytes that a run may use: the device's free memory, or the machine's."""
     if device.type == "cpu":
         import psutil
 
@@ -76,8 +74,8 @@ def free_memory(device: torch.device) -> int:
 
 
 def peak_memory(device: torch.device, *, reset: bool = False) -> int:
-    """Return the most bytes of the device that were in use (of the process, on the CPU), optionally
-    beginning anew.
+    """Return the peak of the device's memory in use in bytes (the process's on the CPU), optionally
+    resetting it.
     """
     if device.type == "cpu":
         import psutil
@@ -92,8 +90,8 @@ def peak_memory(device: torch.device, *, reset: bool = False) -> int:
 
 
 def busy(device: torch.device) -> float | None:
-    """Return in which share of the last moments the GPU worked, where its driver tells: NVIDIA's,
-    AMD's on Linux.
+    """Return the fraction of the last moments in which the GPU was busy, if its driver reports it:
+    NVIDIA's, or AMD's on Linux.
     """
     if device.type == "cpu":
         return None
@@ -111,20 +109,20 @@ def busy(device: torch.device) -> float | None:
             shares = [float(file.read_text()) for file in files]
         else:
             shares = []
-        if len(shares) == 1:  # of several it is not known which one this is
+        if len(shares) == 1:  # with several GPUs it is not known which one this is
             return shares[0] / 100
     return None
 
 
 def fallbacks(device: torch.device) -> dict[str, int]:
-    """Return which operators ran on the CPU in the device's place, and how often."""
+    """Return how often each operator fell back to the CPU."""
     return dict(_module(device).fallbacks()) if device.type == "dml" else {}
 
 
 @contextlib.contextmanager
 def told(device: torch.device, kept: str = "") -> Iterator[None]:
-    """Raise DeviceError, of one line that ends with `kept`, for a lost device and one without
-    enough memory.
+    """Convert the loss of a device, and a lack of memory, into a DeviceError of one line that ends
+    with `kept`.
     """
     try:
         yield
@@ -139,7 +137,7 @@ def _module(device: torch.device) -> Any:
 
 
 def _dml() -> bool:
-    """Return whether torch-dml is there; import it, which makes its devices known also beside
+    """Return whether torch-dml is available; imports it, which registers its devices also next to
     another accelerator's.
     """
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class RobotError(Exception):
-    """Base of the package's own errors. The command line prints the message alone."""
+    """Base of the package's own errors. The command line prints only the message."""
 
 
 class SettingsError(RobotError, ValueError):
@@ -16,12 +16,12 @@ class MissingDependencyError(RobotError, ImportError):
 
 
 class CheckpointError(RobotError):
-    """A checkpoint is missing, damaged, or was written by something else."""
+    """A checkpoint is missing, damaged, or of another format."""
 
 
 class DeviceError(RobotError):
-    """A device is not there, or went away; what was saved before is still there."""
+    """A device is missing or lost; anything saved before is still there."""
 
 
 class RenderError(RobotError):
-    """Nothing on this machine can draw off-screen; the message says what to install."""
+    """No renderer works off-screen on this machine; the message says what to install."""

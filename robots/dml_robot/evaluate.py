@@ -1,4 +1,4 @@
-"""How good a policy is: figures of a number of episodes, in either simulator."""
+"""Evaluation of a policy over a number of episodes, in either simulator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .task import SPEEDS
 
 
 class Actor(Protocol):
-    """What is evaluated: observations in, actions out, both tensors or both arrays."""
+    """An object to evaluate: observations in, actions out, both tensors or both arrays."""
 
     def act(self, observation: Any) -> Any:
         """Return (N, 6) actions of (N, 24) observations."""
@@ -26,20 +26,21 @@ class Actor(Protocol):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Figures of `episodes` episodes.
+    """Figures of an evaluation.
 
     Args:
-        episodes: how many.
-        success_rate: share of them in which the tool came to the target and stayed, 0 to 1.
-        mean_distance: between tool and target at their ends, metres.
+        episodes: number of episodes.
+        success_rate: fraction of episodes in which the tool reached the target and stayed, 0 to 1.
+        mean_distance: mean distance between tool and target at the episodes' ends, metres.
         p95_distance: its 95th percentile.
-        mean_time: seconds until success, holding included, of those that succeeded; None if none did.
+        mean_time: mean time until success in seconds, holding included, of successful episodes;
+            None if none succeeded.
         p95_time: its 95th percentile.
-        violations: periods in which an arm was beyond a limit, or an action was not a number.
-        smoothness: mean change of a joint's speed in a period, as a share of what its acceleration limit allows: 0 is
-            constant speed, 1 is full acceleration all the time.
-        mean_return: sum of an episode's rewards.
-        steps: actions in all of them.
+        violations: periods in which an arm was beyond a limit, or an action was NaN.
+        smoothness: mean change of a joint's speed in a period, as a fraction of its acceleration
+            limit: 0 is constant speed, 1 is full acceleration all the time.
+        mean_return: mean over episodes of the sum of rewards.
+        steps: number of actions in all episodes.
     """
 
     episodes: int
@@ -58,7 +59,7 @@ class Evaluation:
         return asdict(self)
 
     def table(self) -> Table:
-        """Return the figures for people."""
+        """Return the figures as a table for display."""
 
         def seconds(value: float | None) -> str:
             return "-" if value is None else f"{value:.2f} s"
@@ -84,17 +85,17 @@ def evaluate(
     seed: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Evaluation:
-    """Run episodes and say how they went.
+    """Run episodes and return their figures.
 
-    Every arm runs its share of them, and what it does after that is not counted: were the first
-    that end counted, quick ones would be favoured.
+    Every arm runs the same number of episodes, and later ones are not counted: counting the first
+    episodes to end would favour quick ones.
 
     Args:
         env: a simulator of `make`.
-        policy: what acts.
-        episodes: how many.
-        seed: of the episodes; those that the simulator has next if None.
-        progress: is told now and then how many have ended.
+        policy: the policy to evaluate.
+        episodes: number of episodes.
+        seed: of the episodes; the simulator's next episodes if None.
+        progress: called now and then with the number of ended episodes.
 
     Raises:
         SettingsError: if `episodes` is less than 1.
@@ -145,5 +146,5 @@ def evaluate(
 
 
 def _host(values: Any) -> NDArray[Any]:
-    """The values as an array, read back if they are a tensor of a device."""
+    """Return the values as an array, read back if they are a tensor of a device."""
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)

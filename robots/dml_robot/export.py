@@ -1,5 +1,5 @@
-"""A policy for programs without this package: ONNX and `torch.export`, each compared with the
-policy it was made of.
+"""Export of a policy for programs without this package: ONNX and `torch.export`, each compared with
+the original policy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dml_robot.policy import Policy
 
 FORMATS = {"onnx": ".onnx", "torch": ".pt2"}
 TOLERANCE = 1e-5
-"""How far an exported policy's actions may be from the policy's."""
+"""Maximum difference between an exported policy's actions and the policy's."""
 _COMPARED = 256
 
 
@@ -29,10 +29,10 @@ def export(policy: Policy, path: Path, form: str) -> float:
     """Write a policy as "onnx" (an ONNX model) or "torch" (an ExportedProgram) and return the
     largest difference.
 
-    The file takes "observation", float32 of shape (batch, 24) with any batch, and gives "action",
-    (batch, 6). It is compared on random observations before it is put in its place; raise
-    RobotError when it differs by more than `TOLERANCE`, when it cannot be written, and
-    MissingDependencyError when the format's package is not installed.
+    The model takes "observation", float32 of shape (batch, 24) with any batch, and returns
+    "action", (batch, 6). It is compared on random observations before the file is moved to its
+    path; raise RobotError if it differs by more than `TOLERANCE` or cannot be written, and
+    MissingDependencyError if the format's package is not installed.
     """
     policy = policy.to("cpu").eval()
     observations = torch.randn(_COMPARED, _inputs(policy), generator=torch.Generator().manual_seed(0))
@@ -80,7 +80,7 @@ def _onnx(policy: Policy, observations: Tensor) -> tuple[bytes, Tensor]:
     model = program.model_proto
     onnx.checker.check_model(model)
     data: bytes = model.SerializeToString()
-    # The reference of the format, which needs no runtime.
+    # ONNX's reference implementation, which needs no runtime.
     (action,) = onnx.reference.ReferenceEvaluator(onnx.load_from_string(data)).run(
         None, {"observation": observations.numpy()}
     )
@@ -93,7 +93,7 @@ def _inputs(policy: Policy) -> int:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the exporter's remarks to itself."""
+    """Suppress the exporter's messages."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -1,7 +1,7 @@
-"""`python -m dml_robot`: says what the machine has, installs what is missing after asking, and runs
-the command.
+"""`python -m dml_robot`: reports the machine's hardware and packages, installs missing packages
+after asking, and runs the command.
 
-Only Python's own library is imported before everything is there.
+Only Python's standard library is imported until all packages are installed.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import sys
 from collections.abc import Iterator
 
 DISTRIBUTION = "torch-dml-robots"
-# For a checkout that is not installed: what the command line itself imports.
+# For a checkout that is not installed: packages that the command line imports.
 _LEAST = ("torch", "numpy", "gymnasium", "mujoco", "rich", "typer", "matplotlib", "psutil")
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command line's arguments after what they need is there; without any, report and show
-    the help.
+    """Run the command with its arguments once its requirements are installed; without arguments,
+    report and show the help.
 
-    `--yes` before them installs what is missing without asking.
+    `--yes` in front of the arguments installs missing packages without asking.
     """
     sure = arguments[:1] == ["--yes"]
     arguments = arguments[1:] if sure else arguments
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
 
 
 def required() -> list[str]:
-    """Return the requirements, as pip takes them, of the installed distribution, or the least of a
+    """Return the requirements, in pip's format, of the installed distribution, or the minimum for a
     checkout.
     """
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -63,10 +63,11 @@ def missing() -> list[str]:
 
 
 def prepare(environment: dict[str, str] | None = None) -> None:
-    """Set what has to be set before libraries are imported; what the user has set stays.
+    """Set environment variables that must be set before libraries are imported; the user's values
+    have priority.
 
-    MuJoCo draws through EGL where there is no display, and processes of tests on few cores are not
-    slowed down by threads that wait for each other.
+    MuJoCo draws through EGL if there is no display, and test processes on few cores are not slowed
+    down by threads that wait for each other.
     """
     variables = os.environ if environment is None else environment
     if sys.platform == "linux" and not variables.get("DISPLAY") and not variables.get("WAYLAND_DISPLAY"):
@@ -74,7 +75,9 @@ def prepare(environment: dict[str, str] | None = None) -> None:
 
 
 def report() -> Iterator[str]:
-    """Give lines on the system, the processor, the devices with their drivers, and the packages."""
+    """Yield lines on the system, the processor, the devices with their drivers, and the
+    packages.
+    """
     yield f"system     {platform.platform()}, Python {platform.python_version()}"
     yield f"processor  {platform.processor() or platform.machine()}, {os.cpu_count()} cores"
     try:
@@ -112,7 +115,7 @@ def _version(name: str) -> str:
 
 
 def _install(absent: list[str], sure: bool) -> bool:
-    """Install what is absent, if its user says so; return whether it is there now."""
+    """Install the missing packages if the user agrees; return whether they are installed now."""
     command = [sys.executable, "-m", "pip", "install", *absent]
     print(f"dml-robot: not installed: {', '.join(absent)}", file=sys.stderr)
     if not sure:

@@ -1,4 +1,4 @@
-"""The policy that every way to train ends with: linear layers, an activation between them, and a
+"""The policy, common to all ways to train: linear layers, an activation between them, and a
 bound.
 """
 
@@ -23,7 +23,7 @@ _BOUNDS: dict[str, type[nn.Module]] = {"clip": nn.Hardtanh, "tanh": nn.Tanh}
 
 
 class Policy(nn.Module):
-    """Observations (..., 24) to actions (..., 6) in [-1, 1], with no randomness."""
+    """Maps observations (..., 24) to actions (..., 6) in [-1, 1], deterministically."""
 
     def __init__(self, layers: Sequence[nn.Linear], activation: str, bound: str) -> None:
         """Copy the layers to the CPU; `activation` is "elu", "relu" or "tanh", `bound` is "clip" or
@@ -45,7 +45,7 @@ class Policy(nn.Module):
 
     @torch.no_grad()
     def act(self, observation: Any) -> Any:
-        """Return actions of observations, of the kind they are: a tensor, on its device, or an
+        """Return actions for observations, of the same kind: a tensor on its device, or an
         array.
         """
         if isinstance(observation, Tensor):
@@ -64,15 +64,15 @@ class Policy(nn.Module):
 
     @staticmethod
     def of(description: dict[str, Any]) -> Policy:
-        """Return the policy that `describe` gave."""
+        """Return the policy of a description."""
         return Policy(
             [_linear(each) for each in description["layers"]], description["activation"], description["bound"]
         )
 
 
 def _linear(state: dict[str, Tensor]) -> nn.Linear:
-    """Return a layer, on the CPU, with a copy of these weights. It draws no random numbers: a run's
-    are its own.
+    """Return a layer, on the CPU, with a copy of these weights. Draws no random numbers, so that a
+    run's random numbers do not change.
     """
     outputs, inputs = state["weight"].shape
     layer: nn.Linear = nn.utils.skip_init(nn.Linear, inputs, outputs)

@@ -1,9 +1,9 @@
 """Pictures of the arm, on a machine with or without a display.
 
-MuJoCo decides when it is imported how it reaches OpenGL, and a driver that fails may take the
-process with it. So a process of its own draws, with one way after the other until one works: EGL (a
-GPU's driver, or Mesa's on the processor), OSMesa (Mesa's, without EGL), GLFW (a display). If none
-does, matplotlib draws the arm as lines.
+MuJoCo chooses its way to OpenGL when it is imported, and a driver that fails may crash the process.
+So a separate process draws, trying one way after the other until one works: EGL (a GPU's driver, or
+Mesa's on the processor), OSMesa (Mesa's, without EGL), GLFW (a display). If none does, matplotlib
+draws the arm as lines.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Frame = NDArray[np.uint8]
 """(height, width, 3) red, green and blue."""
 
 INSTALL = "apt-get install libegl1 libopengl0 libgl1-mesa-dri (EGL), or libosmesa6 (OSMesa)"
-"""What a machine without OpenGL needs: each of the two is enough on a bare Debian 12."""
+"""Packages for a machine without OpenGL: each of the two is enough on a bare Debian 12."""
 
 
 @dataclass(frozen=True)
 class Scenes:
-    """What is drawn, a row for each picture.
+    """The scenes to draw, one row per picture.
 
     Args:
         angles: (F, 6) of the joints, radians.
@@ -44,8 +44,8 @@ class Scenes:
 
 
 def ways() -> tuple[str, ...]:
-    """Return the values of MUJOCO_GL to try, in order; that of the environment alone if there is
-    one.
+    """Return the values of MUJOCO_GL to try, in order; only the environment's value if it is
+    set.
     """
     chosen = os.environ.get("MUJOCO_GL")
     if chosen:
@@ -54,15 +54,15 @@ def ways() -> tuple[str, ...]:
 
 
 def render(scenes: Scenes, size: tuple[int, int], lines: bool = True) -> tuple[str, Iterator[Frame]]:
-    """Return what draws, and the pictures as they are drawn.
+    """Return the renderer's name, and the pictures as they are drawn.
 
     Args:
-        scenes: what to draw.
+        scenes: the scenes to draw.
         size: width and height in pixels.
         lines: whether matplotlib draws if OpenGL cannot.
 
     Raises:
-        RenderError: if nothing can draw; also while the pictures come, if it then stops.
+        RenderError: if no renderer works; also during the iteration, if the renderer stops.
     """
     reasons = []
     for way in ways():
@@ -91,7 +91,7 @@ def _with_first(first: Frame, rest: Iterator[Frame]) -> Iterator[Frame]:
 def _drawn_by(way: str, scenes: Scenes, size: tuple[int, int]) -> Iterator[Frame]:
     width, height = size
     environment = {**os.environ, "MUJOCO_GL": way}
-    environment.pop("PYOPENGL_PLATFORM", None)  # MuJoCo sets what belongs to its way
+    environment.pop("PYOPENGL_PLATFORM", None)  # MuJoCo sets the value for its way
     environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "errors", "w+") as errors:
         file = Path(folder) / "scenes.npz"
@@ -115,7 +115,7 @@ def _drawn_by(way: str, scenes: Scenes, size: tuple[int, int]) -> Iterator[Frame
 
 
 def _lines(scenes: Scenes, size: tuple[int, int]) -> Iterator[Frame]:
-    """The arm as lines between its joints, in matplotlib's 3-D axes."""
+    """Draw the arm as lines between its joints, in matplotlib's 3-D axes."""
     import torch
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -140,9 +140,9 @@ def _lines(scenes: Scenes, size: tuple[int, int]) -> Iterator[Frame]:
 
 
 def _draw(file: str, width: int, height: int) -> None:
-    """The process that draws: writes the pictures' bytes to its output."""
+    """The drawing process: writes the pictures' bytes to its output."""
     output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # drivers may print, which must not get between the pictures
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # drivers may print, which must not mix with the pictures
     import mujoco
 
     from .arm.mjcf import document
@@ -158,7 +158,7 @@ def _draw(file: str, width: int, height: int) -> None:
         output.write(renderer.render().tobytes())
         output.flush()
     output.close()
-    os._exit(0)  # some drivers fail when they are unloaded, with all done
+    os._exit(0)  # some drivers fail when they are unloaded, after everything is done
 
 
 if __name__ == "__main__":

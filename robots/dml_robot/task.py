@@ -4,14 +4,14 @@ Observation, 24 floats:
 
 | from | to | what |
 |---|---|---|
-| 0 | 6 | joint angles, -1 and 1 being the limits |
+| 0 | 6 | joint angles, scaled so that the limits are -1 and 1 |
 | 6 | 12 | joint speeds, as fractions of each joint's highest |
-| 12 | 15 | where the tool is, from the middle of the workspace, in units of 0.2 m |
-| 15 | 18 | where the target is, likewise |
-| 18 | 24 | the last action, as it was carried out |
+| 12 | 15 | position of the tool relative to the middle of the workspace, in units of 0.2 m |
+| 15 | 18 | position of the target, likewise |
+| 18 | 24 | the last action, as applied |
 
-Action, 6 floats: the speed to reach for each joint, as a fraction of its highest; what is beyond -1
-and 1 is cut there, and what is not a number stops the joint (and counts as a violation).
+Action, 6 floats: the speed to reach for each joint, as a fraction of its highest, clipped to -1 and
+1; NaN stops the joint (and counts as a violation).
 
 Success: the tool has been within 2 cm of the target for 0.2 s without a break. It ends the episode
 (`terminated`); so does the time limit (`truncated`).
@@ -38,7 +38,7 @@ TARGET = slice(15, 18)
 LAST_ACTION = slice(18, 24)
 
 MIDDLE = (0.0, 0.0, 0.5)
-"""Of the workspace, in the base's frame (metres)."""
+"""The middle of the workspace in the base's frame (metres)."""
 
 LENGTH_UNIT = 0.2
 """Metres. With the workspace 1.5 m wide, a policy sees centimetres better, and learns faster at first."""
@@ -46,19 +46,19 @@ LENGTH_UNIT = 0.2
 
 @dataclass(frozen=True)
 class ReachTask:
-    """The figures of the task.
+    """The parameters of the task.
 
     Args:
         period: seconds between two actions.
-        tolerance: metres between tool and target that count as there.
-        hold: seconds for which the tool has to be there.
-        time_limit: seconds after which an episode is cut off.
-        spread: from how large a share of the joints' ranges around the home pose episodes begin.
+        tolerance: maximum distance in metres between tool and target for success.
+        hold: seconds for which the tool has to stay within it.
+        time_limit: seconds after which an episode is truncated.
+        spread: the fraction of the joints' ranges around the home pose in which episodes begin.
         reach_weight: reward per metre that the tool came nearer.
-        near_weight: reward per second at the target, less elsewhere as `1 / (1 + (distance / near_scale)^2)`.
+        near_weight: reward per second at the target, elsewhere times `1 / (1 + (distance / near_scale)^2)`.
         near_scale: metres.
-        time_weight: what a second costs, so that sooner is better.
-        change_weight: what a change of the action costs, per squared unit.
+        time_weight: cost per second, so that sooner is better.
+        change_weight: cost of a change of the action, per squared unit.
         success_weight: reward of success.
     """
 
@@ -75,7 +75,7 @@ class ReachTask:
     success_weight: float = 5.0
 
     def __post_init__(self) -> None:
-        """Raise SettingsError for figures that make no task."""
+        """Raise SettingsError for invalid parameters."""
         for name in ("period", "tolerance", "hold", "time_limit", "near_scale"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
@@ -87,22 +87,22 @@ class ReachTask:
 
     @property
     def hold_periods(self) -> int:
-        """Periods at whose beginning and end the tool has to be at the target."""
+        """Number of periods at whose beginning and end the tool has to be at the target."""
         return round(self.hold / self.period)
 
     @property
     def limit_periods(self) -> int:
-        """Periods of the longest episode."""
+        """Number of periods of the longest episode."""
         return round(self.time_limit / self.period)
 
     def reward(self, before: Tensor, distance: Tensor, action: Tensor, last: Tensor, success: Tensor) -> Tensor:
-        """(N,) reward of a period.
+        """Return the (N,) reward of a period.
 
         Args:
             before: (N,) distance of tool and target at its beginning, metres.
             distance: (N,) at its end.
-            action: (N, 6) carried out in it.
-            last: (N, 6) carried out before.
+            action: (N, 6) applied in it.
+            last: (N, 6) applied before.
             success: (N,) bool, whether the period completed the task.
         """
         near = (distance.square() / self.near_scale**2 + 1).reciprocal()
@@ -113,10 +113,10 @@ class ReachTask:
 
 
 class Observer:
-    """Turns states of arms into observations and back.
+    """Converts states of arms to observations and back.
 
-    Both are (N, 24), laid out alike. A state has radians, radians per second, and metres in the
-    base's frame.
+    Both are (N, 24), with the same layout. A state has radians, radians per second, and metres in
+    the base's frame.
     """
 
     def __init__(self, device: torch.device | str = "cpu") -> None:
@@ -135,5 +135,5 @@ class Observer:
         return torch.addcmul(self._shift, state, self._scale)
 
     def state(self, observation: Tensor) -> Tensor:
-        """Return the (N, 24) states that observations were made of."""
+        """Return the (N, 24) states of observations."""
         return (observation - self._shift) / self._scale

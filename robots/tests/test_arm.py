@@ -16,7 +16,7 @@ from torch import Tensor
 
 PERIOD = 0.05
 
-# Modified parameters: alpha, a, d, offset of theta; and the sign that an angle has in them.
+# Modified Denavit-Hartenberg parameters: alpha, a, d, offset of theta; and the sign of the angle.
 DENAVIT_HARTENBERG = (
     (0, 0.0, 0.0, 0, 1),
     (-90, 0.075, 0.0, -90, 1),
@@ -28,7 +28,7 @@ DENAVIT_HARTENBERG = (
 
 
 def flange(angles: list[float]) -> Tensor:
-    """The flange by the parameters, from axis 2's height on."""
+    """Return the flange's position by the parameters, from axis 2's height on."""
     transform = torch.eye(4, dtype=torch.float64)
     for angle, (alpha, a, d, offset, sign) in zip(angles, DENAVIT_HARTENBERG, strict=True):
         theta, twist = sign * angle + math.radians(offset), math.radians(alpha)
@@ -55,7 +55,7 @@ def test_stretched_and_at_zero() -> None:
 
 
 def commands(kind: str, count: int, steps: int) -> Tensor:
-    """(steps, count, 6) commands that try to get beyond limits."""
+    """Return (steps, count, 6) commands that try to pass the limits."""
     generator = torch.Generator().manual_seed(3)
     drawn = torch.rand(steps, count, 6, generator=generator) * 2 - 1
     if kind == "noise":
@@ -77,7 +77,7 @@ def test_no_command_leads_beyond_a_limit(kind: str) -> None:
         later, faster = motion.advance(angles, speeds, command)
         change = (faster - speeds) / PERIOD
         assert (change.abs() <= acceleration * (1 + 1e-4)).all()
-        # Between the ends, too: the way is a parabola.
+        # Between the ends, too: the path is a parabola.
         path = angles + speeds * within + change * within**2 / 2
         assert not limits.beyond(path, speeds + change * within).any()
         assert torch.allclose(path[-1], later, atol=2e-5)
@@ -86,7 +86,7 @@ def test_no_command_leads_beyond_a_limit(kind: str) -> None:
         difference = angles[:, COUPLED[1]] - angles[:, COUPLED[0]]
         room = torch.minimum(difference - limits.lower[COUPLED[1]], limits.upper[COUPLED[1]] - difference)
         nearest_coupled = min(nearest_coupled, room.min().item())
-    if kind == "full speed":  # the limits are not only kept, they are reached
+    if kind == "full speed":  # the limits are not only respected, they are reached
         assert (nearest < 0.01).all()
         assert nearest_coupled < 0.01
 

@@ -64,7 +64,7 @@ def test_damaged_ones(saved: Path):
 
 
 def test_one_with_a_changed_byte_is_refused_or_harmless(saved: Path):
-    """Torch checks what is stored; a byte in what is not used may change nothing."""
+    """Torch checks stored data; a changed byte in unused data may have no effect."""
     whole = bytearray(saved.read_bytes())
     for place in range(0, len(whole), max(1, len(whole) // 60)):
         changed = bytes(whole[:place]) + bytes([whole[place] ^ 0x55]) + bytes(whole[place + 1 :])
@@ -133,7 +133,7 @@ def _pickle(value: object, path: Path) -> None:
 
 
 def test_a_full_disk_leaves_the_old_one(saved: Path):
-    """The system itself refuses what is beyond a file's largest size, as it does on a full disk."""
+    """The system refuses writes beyond the file size limit, as it does on a full disk."""
     resource = pytest.importorskip("resource", reason="POSIX alone limits the size of files")
     before, limits = saved.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))

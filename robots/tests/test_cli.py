@@ -1,4 +1,4 @@
-"""The command: what it does, and the one line that it says of what it cannot do."""
+"""The command: its results, and its one-line errors."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def test_the_shipped_checkpoint_reaches_its_targets(sim: str, capsys: pytest.Cap
     assert policy.SHIPPED.stat().st_size < 500_000
     assert run("eval", "--sim", sim, "--episodes", "500", "--device", "cpu", "--json", "-") == 0
     found = json.loads(capsys.readouterr().out)
-    # 95.4 % where it was trained; sines of another library may tip a target or two.
+    # 95.4 % on the machine of training; another library's sines may change the result of a target
+    # or two.
     assert found["success_rate"] >= 0.94 and found["violations"] == 0
 
 

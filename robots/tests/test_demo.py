@@ -1,4 +1,4 @@
-"""Demonstrations: what is recorded, by what, and what is said where nothing can draw."""
+"""Demonstrations: recordings, renderers, and the message when no renderer works."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SIZE = (160, 120)
 
 
 class Swing:
-    """Turns joints back and forth: enough to be seen."""
+    """Turns joints back and forth, far enough to be visible."""
 
     def act(self, observation: Any) -> Any:
         return -observation[:, :6].sign()
 
 
 def pictures(video: Path) -> np.ndarray[Any, Any]:
-    """(F, height, width, 3) of a video."""
+    """Return (F, height, width, 3) pictures of a video."""
     reader = imageio_ffmpeg.read_frames(str(video))
     width, height = next(reader)["size"]
     return np.stack([np.frombuffer(frame, np.uint8).reshape(height, width, 3) for frame in reader])
@@ -42,13 +42,13 @@ def test_a_video_and_an_image_without_a_display(
     monkeypatch.delenv("DISPLAY", raising=False)
     video, image = tmp_path / "arm.mp4", tmp_path / "arm.png"
     made = demo.record(Swing(), video=video, image=image, episodes=1, size=SIZE)
-    if not made.renderer.startswith("MuJoCo"):  # it is drawn all the same, and said by what
+    if not made.renderer.startswith("MuJoCo"):  # drawn all the same, and the renderer is named
         assert render.INSTALL in made.renderer
     frames = pictures(video)
     assert frames.shape == (made.frames, SIZE[1], SIZE[0], 3)
     assert made.frames == round(made.seconds * 20) > 60
     assert frames.std() > 10
-    assert np.abs(frames[0].astype(int) - frames[-1]).max() > 50  # it moved
+    assert np.abs(frames[0].astype(int) - frames[-1]).max() > 50  # the arm moved
     assert Image.open(image).size == SIZE
     assert sorted(path.name for path in tmp_path.iterdir()) == ["arm.mp4", "arm.png"]
 

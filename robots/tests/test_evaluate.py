@@ -1,4 +1,4 @@
-"""Evaluation: its figures, against episodes whose end is known."""
+"""Evaluation: its figures, for episodes with known results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SEED = 21
 
 
 class Servo:
-    """Drives to the angles that a seed made its targets from, but for every third."""
+    """Drives to the angles that a seed's targets are made from, except for every third target."""
 
     def __init__(self) -> None:
         generator = torch.Generator().manual_seed(SEED)
@@ -48,7 +48,7 @@ def test_the_figures_are_those_of_the_episodes(name: str) -> None:
     found = evaluate(arms, Servo(), 30, seed=SEED, progress=told.append)
     arms.close()
     assert found.episodes == 30 and told[-1] == 30
-    # Rows 0 to 29 of the pool, 10 of which it does not go for.
+    # Rows 0 to 29 of the pool; it ignores 10 of them.
     assert 0.5 < found.success_rate <= 20 / 30
     assert found.violations == 0
     assert found.mean_time is not None and 0.2 < found.mean_time < ReachTask().time_limit
@@ -76,7 +76,7 @@ def test_both_simulators_give_the_same_figures() -> None:
 
 
 class Broken(Still):
-    """Gives what is not a number."""
+    """Returns NaN."""
 
     def act(self, observation: Any) -> Any:
         return super().act(observation) + np.nan

@@ -1,4 +1,4 @@
-"""Every way trains on the device alone: no operator runs on the CPU in its place."""
+"""Every way trains on the device alone: no operator falls back to the CPU."""
 
 from __future__ import annotations
 

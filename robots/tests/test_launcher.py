@@ -1,4 +1,4 @@
-"""The ways in: `python -m dml_robot`, and the scripts that make an environment first."""
+"""The launchers: `python -m dml_robot`, and the scripts that first make an environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dml_robot import launcher
 LAUNCHERS = Path(__file__).parents[1] / "launchers"
 ARGUMENTS = ["train", "--out", "a folder", "--steps", "5", "it's", '"quoted"', "*", ""]
 
-# Stands for a virtual environment's Python: what it was called with, an argument a line.
+# Stands for a virtual environment's Python: records its arguments, one per line.
 RECORDER = """#!/bin/sh
 for argument in "$@"; do printf '%s\\n' "$argument"; done >> "$RECORD"
 case "$*" in "-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python";; "-m pip "*) exit "${PIP_STATUS:-0}";; esac
@@ -24,7 +24,9 @@ case "$*" in "-m dml_robot"*) exit 7;; esac
 
 @pytest.fixture
 def machine(tmp_path: Path) -> dict[str, str]:
-    """An environment in which `python3` and what it makes write down what they are called with."""
+    """Return an environment in which `python3`, and the Python it creates, record their
+    arguments.
+    """
     fake = tmp_path / "bin" / "python3"
     fake.parent.mkdir()
     fake.write_text(RECORDER)
@@ -77,8 +79,8 @@ def test_without_python_it_says_so(machine: dict[str, str]):
 
 
 def test_the_scripts_for_windows_say_the_same():
-    """They cannot run here: that they name the same variables and pass everything on is what can be
-    seen.
+    """They cannot run here: the test checks that they name the same variables and pass all
+    arguments.
     """
     batch = (LAUNCHERS / "dml-robot.bat").read_bytes()
     assert batch.count(b"\r\n") == batch.count(b"\n"), "cmd.exe finds no labels in files without carriage returns"

@@ -1,4 +1,4 @@
-"""`--parallel auto`, on machines that are made up."""
+"""`--parallel auto`, on simulated machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PPO: its estimates against plain loops, its update, and that it learns."""
+"""PPO: its estimates compared with plain loops, its update, and that it learns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that was stopped and taken up again has the curve of one that was not."""
+"""A run that was stopped and resumed has the curve of an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def resumed_equals_uninterrupted(settings: Settings, folder: Path) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_a_resumed_run_is_the_uninterrupted_one(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     if way in ("sb3-sac", "sb3-td3"):
-        # So few that both random actions and learning are on both sides of the interruption.
+        # Few enough that both random actions and learning occur before and after the interruption.
         from dml_robot.learn import sb3
 
         monkeypatch.setattr(sb3, "LEARNING_STARTS", 128)

@@ -1,4 +1,4 @@
-"""The simulators: one held against the other, their episodes, and what is asked of a
+"""The simulators: compared with each other, their episodes, and the requirements of a
 `VectorEnv`.
 """
 
@@ -32,7 +32,7 @@ def simulator(name: str, arms: int = 16, seed: int = 0, **settings: Any) -> Any:
 
 
 def states(observation: Tensor) -> Tensor:
-    """What observations were made of: radians, radians per second, metres."""
+    """Return the states of observations: radians, radians per second, metres."""
     return Observer().state(observation)
 
 
@@ -49,10 +49,10 @@ def test_mujoco_agrees_about_the_arm() -> None:
 @pytest.mark.parametrize("kind", ["full speed", "noise", "wave"])
 def test_the_simulators_agree_within_a_millimetre(kind: str) -> None:
     """The same commands lead both along the same joint trajectories, to the limits; MuJoCo's own
-    tool is compared.
+    tool position is compared.
     """
     arms, steps = 24, 150
-    task = ReachTask(time_limit=60.0, tolerance=1e-6, spread=1.0)  # no episode ends meanwhile
+    task = ReachTask(time_limit=60.0, tolerance=1e-6, spread=1.0)  # no episode ends during the test
     batched, physical = simulator("batched", arms, task=task), simulator("mujoco", arms, task=task)
     batched.reset(seed=1), physical.reset(seed=1)
     model = mujoco.MjModel.from_xml_string(document())
@@ -108,7 +108,7 @@ def test_an_observation_is_as_documented(name: str) -> None:
 
 
 def servo(observation: Tensor, goal: Tensor, gain: float) -> Tensor:
-    """A policy that knows the angles to go to: proportional control."""
+    """A policy that knows the target angles: proportional control."""
     speeds = torch.tensor([joint.speed for joint in JOINTS])
     return (gain * (goal - states(observation)[:, ANGLES]) / speeds).clamp(-1, 1)
 
@@ -274,7 +274,7 @@ def test_more_arms_than_pairs() -> None:
 
 
 def test_arms_on_the_device_move_as_on_the_cpu(device: torch.device) -> None:
-    """The same actions lead to the same places; episodes end and begin at the same steps."""
+    """The same actions give the same positions; episodes end and begin at the same steps."""
     task = ReachTask(time_limit=0.5)
     there, here = make("batched", 32, device, 6, task=task), make("batched", 32, "cpu", 6, task=task)
     before = devices.fallbacks(device)

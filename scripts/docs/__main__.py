@@ -1,4 +1,4 @@
-"""Write the generated parts of the documentation; with --check, say which of them are out of date.
+"""Write the generated parts of the documentation; with --check, list those that are out of date.
 
 python scripts/docs            # command line, environment variables, performance, README's figures
 python scripts/docs --check    # the same without writing

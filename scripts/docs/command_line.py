@@ -1,4 +1,4 @@
-"""docs/reference/command-line.md, from the tree of argparse."""
+"""Generates docs/reference/command-line.md from argparse's parsers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def files(root: Path) -> dict[Path, str]:
 
 
 def _parser(package: Path) -> argparse.ArgumentParser:
-    # The package's own __init__ loads torch; the command line needs none of it.
+    # The package's own __init__ loads torch, which the command line does not need.
     module: Any = types.ModuleType("torch_dml")
     module.__path__ = [str(package)]
     sys.modules["torch_dml"] = module

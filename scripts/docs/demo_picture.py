@@ -1,4 +1,4 @@
-"""Run the demo and write what it shows as docs/images/demo.svg: python
+"""Run the demo and write its output as docs/images/demo.svg: python
 scripts/docs/demo_picture.py.
 """
 
@@ -15,7 +15,7 @@ TARGET = Path(__file__).parents[2] / "docs" / "images" / "demo.svg"
 
 
 def main() -> int:
-    # Not a terminal's: of a progress bar it then keeps the last state only.
+    # Not a terminal: then only the final state of a progress bar is recorded.
     console = Console(record=True, width=88, force_terminal=False, color_system=None)
     recorded: Any = lambda **_: console  # noqa: E731
     demo.Console = recorded  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""The tables of docs/reference/environment.md, from crates/environment/variables.toml."""
+"""Generates the tables of docs/reference/environment.md from crates/environment/variables.toml."""
 
 from __future__ import annotations
 

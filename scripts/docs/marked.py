@@ -1,4 +1,4 @@
-"""The part of a page between two markers."""
+"""Replaces the part of a page between two markers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""docs/performance.md with its plots, and README's figures, from docs/data/performance/*.json.
+"""Generates docs/performance.md with its plots, and README's figures, from
+docs/data/performance/*.json.
 
-Each file is what `python -m torch_dml bench SUITES --json FILE` wrote, and may have a `note`
-besides.
+Each file is the output of `python -m torch_dml bench SUITES --json FILE`, optionally with a `note`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ twice as fast, 0.5 is half as fast. Written by `python scripts/docs` from the JS
 - Measure your own GPU with `python -m torch_dml bench`; the suites and options are in
   [the command line's reference](reference/command-line.md#bench).
 """
-# What README shows: a name, and the row's of either precision.
+# The rows that README shows: a name, and the row's name for each precision.
 NETWORKS = (
     ("ResNet-50, batch 32", "float32", "mixed with float16"),
     ("MobileNet-v3-large, batch 32", "float32", "mixed with float16"),

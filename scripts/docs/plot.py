@@ -1,4 +1,4 @@
-"""Bars as SVG, in the colours of the reader's scheme."""
+"""Draws bar charts as SVG, in the colours of the reader's scheme."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from html import escape
 
 WIDTH, LABEL, RIGHT, ROW, TOP = 760, 330, 60, 20, 26
-# The axis is logarithmic: twice as fast and half as fast are equally long bars.
+# The axis is logarithmic: bars of factors 2 and 1/2 are equally long.
 LEAST, MOST = 1 / 4, 8.0
 TICKS = (0.25, 0.5, 1, 2, 4, 8)
 STYLE = """text{font:12px system-ui,sans-serif;fill:#333}.axis{fill:#777}.tick{stroke:#ddd}.one{stroke:#777}
@@ -15,7 +15,9 @@ STYLE = """text{font:12px system-ui,sans-serif;fill:#333}.axis{fill:#777}.tick{s
 
 
 def bars(speeds: dict[str, float]) -> str:
-    """Return a bar for each speed, from 1.0: to the right what is faster."""
+    """Return a chart with a bar for each speed: to the right of 1.0 if faster, to the left if
+    slower.
+    """
     height = TOP + ROW * len(speeds) + 6
     title = "Speed relative to CUDA, on a logarithmic axis; 1 is equal."
     parts = [

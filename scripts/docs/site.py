@@ -1,4 +1,4 @@
-"""A hook of mkdocs: links to files that are not on the site lead to the repository."""
+"""A hook of mkdocs: links to files that are not on the site are made links to the repository."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ LINK = re.compile(r"\]\((?!\w+:|#)([^)\s#]+)(#[^)\s]*)?\)")
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
-    """Give a relative link to what is no page of the site the repository's address."""
+    """Replace a relative link to a file outside the site with the file's address in the
+    repository.
+    """
     folder = Path(page.file.abs_src_path).parent
 
     def repository(match: re.Match[str]) -> str:

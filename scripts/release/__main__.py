@@ -1,9 +1,9 @@
 """Builds the wheels of the last commit: `make release`, or `python scripts/release --help`.
 
-A wheel holds the engine and a plugin for every torch that is supported, and serves every CPython.
-Beside the wheels come a bill of materials (CycloneDX), for Windows the launchers that install the
-wheel beside them, and SHA256SUMS. The same commit and the same tools give the same bytes, in any
-folder: what is built is a fresh copy of the commit, and every time in it is the commit's.
+A wheel contains the engine and a plugin for every supported torch, and works with every CPython.
+The output also has a bill of materials (CycloneDX), SHA256SUMS and, for Windows, the launchers that
+install the wheel next to them. The same commit and the same tools give the same bytes, in any
+folder: the build uses a fresh copy of the commit, and all times in the wheel are the commit's.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from torches import TORCHES
 
 ROOT = Path(__file__).resolve().parents[2]
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64")
-# Rust's name of each platform that a wheel can be for.
+# Rust's target triple of each platform for which wheels are built.
 RUST_TARGETS = {
     "manylinux_2_28_x86_64": "x86_64-unknown-linux-gnu",
     "manylinux_2_28_aarch64": "aarch64-unknown-linux-gnu",
     "win_amd64": "x86_64-pc-windows-msvc",
     "win_arm64": "aarch64-pc-windows-msvc",
 }
-# Of scripts/windows.
+# Files in scripts/windows.
 LAUNCHERS = ("demo.bat", "demo.ps1")
 
 
 def main() -> int:
-    """Build the wheels and what lies beside them."""
+    """Build the wheels and the files that accompany them."""
     parser = argparse.ArgumentParser(prog="python scripts/release", description=(__doc__ or "").partition("\n")[0])
     which = f"tags of wheels; left out: {' '.join(PLATFORMS)}"
     parser.add_argument("--platform", nargs="+", default=PLATFORMS, choices=RUST_TARGETS, metavar="TAG", help=which)
@@ -51,7 +51,7 @@ def main() -> int:
     if git("status", "--porcelain").strip():
         print("warning: what is not committed is not in the release", file=sys.stderr)
     options.out.mkdir(parents=True, exist_ok=True)
-    # Asked once: it may move on meanwhile.
+    # Read only once: HEAD may move during the build.
     commit, time = git("log", "-1", "--format=%H %ct").split()
     environment = build_environment(time)
     for platform in options.platform:
@@ -74,12 +74,12 @@ def git(*arguments: str) -> str:
 
 
 def torch_of(name: str, platform: str, downloads: Path) -> Path:
-    """Return the folder that a plugin is built with: `name` is one, or a version to download."""
+    """Return the folder for a plugin's build: `name` is a folder, or a version to download."""
     return Path(name).resolve() if Path(name).is_dir() else torch_wheels.fetch(name, platform, downloads)
 
 
 def check_out(commit: str, folder: Path) -> None:
-    """Put the files of a commit, and nothing else, into `folder`."""
+    """Extract the files of a commit, and nothing else, into `folder`."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     done = subprocess.run(["git", "archive", "--format=tar", commit], cwd=ROOT, check=True, capture_output=True)
@@ -88,8 +88,8 @@ def check_out(commit: str, folder: Path) -> None:
 
 
 def build_environment(time: str) -> dict[str, str]:
-    """Return the environment with the tools beside this Python first, and `time`, in seconds, as
-    every file's.
+    """Return the environment with this Python's tools first in PATH, and `time`, in seconds, as the
+    time of every file.
     """
     tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return {**os.environ, "PATH": tools, "SOURCE_DATE_EPOCH": time}
@@ -101,7 +101,7 @@ def build_wheel(source: Path, platform: str, torches: list[Path], out: Path, env
     command = [sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-build-isolation", "--no-deps"]
     if platform.startswith("manylinux"):
         command += ["--config-settings", f"platform={platform}"]
-    # Modes of files are in a wheel too.
+    # File modes are stored in a wheel.
     umask = os.umask(0o022)
     with tempfile.TemporaryDirectory() as fresh:
         subprocess.run([*command, "--verbose", "--wheel-dir", fresh, str(source)], check=True, env=environment)
@@ -113,7 +113,7 @@ def build_wheel(source: Path, platform: str, torches: list[Path], out: Path, env
 
 
 def check_wheel(wheel: Path, platform: str, environment: dict[str, str]) -> None:
-    """Stop where a wheel for Linux asks for a newer system than its name promises."""
+    """Stop if a wheel for Linux needs a newer system than its name promises."""
     if not platform.startswith("manylinux"):
         return
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
@@ -122,7 +122,7 @@ def check_wheel(wheel: Path, platform: str, environment: dict[str, str]) -> None
     command = [sys.executable, "-m", "auditwheel", "show", "--json", str(wheel)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     found = json.loads(done.stdout)
-    # PyTorch's libraries come with PyTorch.
+    # These libraries come with PyTorch.
     foreign = found["external_libs"].keys() - {"libc10.so", "libtorch_cpu.so"}
     print(
         f"auditwheel: the symbols are those of {found['sym_tag']}, other libraries needed: {sorted(foreign) or 'none'}"
@@ -132,13 +132,15 @@ def check_wheel(wheel: Path, platform: str, environment: dict[str, str]) -> None
 
 
 def copy_launchers(source: Path, out: Path) -> None:
-    """Put beside a wheel for Windows what makes an environment with it and starts the demo."""
+    """Copy the launchers, which make an environment with the wheel and start the demo, next to a
+    wheel for Windows.
+    """
     for name in LAUNCHERS:
         shutil.copy(source / "scripts" / "windows" / name, out / name)
 
 
 def write_sums(out: Path) -> None:
-    """Write SHA256SUMS of everything in `out`, for `sha256sum --check`."""
+    """Write SHA256SUMS of all files in `out`, for `sha256sum --check`."""
     files = sorted(file for file in out.iterdir() if file.suffix in {".whl", ".json"} or file.name in LAUNCHERS)
     lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files]
     (out / "SHA256SUMS").write_text("".join(lines), encoding="utf-8", newline="\n")

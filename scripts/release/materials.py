@@ -20,18 +20,18 @@ from cyclonedx.model.license import LicenseExpression
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
-# The crate that becomes the engine.
+# The crate that is built as the engine.
 _ROOT = "dml-torch"
 
 
 def write(source: Path, target: str, wheel: Path, when: int, file: Path) -> None:
-    """Write to `file` what is in a wheel that was built from `source`.
+    """Write to `file` the bill of materials of a wheel that was built from `source`.
 
     `target` is Rust's name of the platform, `when` the commit's time in seconds. The same arguments
     give the same bytes.
     """
     bom = Bom()
-    # It names this wheel, and is no other at the next run.
+    # Derived from the wheel, so that it is the same in every run.
     bom.serial_number = uuid.uuid5(uuid.NAMESPACE_URL, wheel.name + str(when))
     bom.metadata.timestamp = datetime.fromtimestamp(when, tz=timezone.utc)
     version = wheel.name.split("-")[1]
@@ -56,9 +56,7 @@ def write(source: Path, target: str, wheel: Path, when: int, file: Path) -> None
 
 
 def _crates(source: Path, target: str) -> dict[str, tuple[Component, list[str]]]:
-    """Return the crates that the engine consists of, by cargo's names of them, each with those that
-    it needs.
-    """
+    """Return the crates in the engine by cargo's ids, each with its dependencies."""
     command = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", target]
     found = json.loads(subprocess.run(command, cwd=source, check=True, capture_output=True, text=True).stdout)
     packages = {package["id"]: package for package in found["packages"]}
@@ -77,7 +75,7 @@ def _crates(source: Path, target: str) -> dict[str, tuple[Component, list[str]]]
 
 
 def _needs(node: dict[str, Any]) -> list[str]:
-    """Return what a crate has in it: neither tests' needs nor those of its build."""
+    """Return a crate's normal dependencies, without dev-dependencies and build-dependencies."""
     return [need["pkg"] for need in node["deps"] if any(kind["kind"] is None for kind in need["dep_kinds"])]
 
 
@@ -88,7 +86,7 @@ def _crate(package: dict[str, Any], checksum: str | None) -> Component:
         name=name,
         version=version,
         bom_ref=f"{name}@{version}",
-        # The crates of the workspace are nowhere but in the wheel.
+        # The workspace's crates are not published.
         purl=PackageURL("cargo", name=name, version=version) if package["source"] else None,
         licenses=[LicenseExpression(package["license"].replace("/", " OR "))] if package["license"] else [],
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=checksum)] if checksum else [],

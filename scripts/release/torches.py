@@ -1,4 +1,4 @@
-"""The versions of torch that wheels have plugins for: one of each minor of the range that
+"""The versions of torch for which wheels have plugins: one of each minor version in the range that
 pyproject.toml states.
 """
 
@@ -13,7 +13,7 @@ import version
 
 
 def of(requirement: str) -> tuple[str, ...]:
-    """Return the versions of a range of minors: ("2.11.0", "2.12.0") of torch>=2.11,<2.13."""
+    """Return one version of each minor in a range: ("2.11.0", "2.12.0") for torch>=2.11,<2.13."""
     minors = re.fullmatch(r"torch>=2\.(\d+),<2\.(\d+)", requirement)
     if minors is None:
         raise RuntimeError(f"not a range of torch's minors: {requirement!r}")

@@ -1,7 +1,7 @@
-"""Installs a wheel into a fresh environment for every torch that it has a plugin for, and runs the
+"""Installs a wheel into a fresh environment for every torch for which it has a plugin, and runs the
 smoke tests there: `make test-release`, or `python scripts/release/trial.py --help`.
 
-Nothing of the checkout but its tests is used: they are copied away from it.
+Only the checkout's tests are used, in a copy outside the checkout.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from rich.table import Table
 from torches import TORCHES
 
 ROOT = Path(__file__).resolve().parents[2]
-# What the tests import.
-NEEDED = ("numpy", "scikit-learn>=1.3", "pytest>=8", "pytest-xdist>=3", "expecttest")
-# The tests, and what they read: nothing of it is the package.
+# Packages that the tests import.
+NEEDED = ("numpy", "scikit-learn>=1.3", "pytest>=9", "pytest-xdist>=3", "expecttest")
+# The tests and the files they read, without the package itself.
 READ = (
     *("tests", "examples", "scripts", "docs", "plugin", "python/build_backend"),
     *("README.md", "pyproject.toml", "Cargo.toml"),
@@ -31,7 +31,7 @@ READ = (
 
 
 def main() -> int:
-    """Try every torch, and say how it went."""
+    """Try every torch, and print the results."""
     parser = argparse.ArgumentParser(
         prog="python scripts/release/trial.py", description=(__doc__ or "").partition("\n\n")[0]
     )
@@ -71,7 +71,7 @@ def trial(wheel: Path, version: str, folder: Path, jobs: str) -> tuple[int, str]
 
 
 def copy_tests(work: Path) -> None:
-    """Put the tests, and what they read, into a new folder."""
+    """Copy the tests, and the files they read, into a new folder."""
     work.mkdir()
     for name in READ:
         source = ROOT / name

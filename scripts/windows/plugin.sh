@@ -56,7 +56,7 @@ fi
 # As clang-cl, with nothing of Microsoft's found by itself; /GS- for want of the runtime's checks.
 flags=(--driver-mode=cl --target=x86_64-pc-windows-msvc -fms-compatibility-version=19.38 /X /nologo /std:c++20 /O1 /MD
     /EHsc /GS- /bigobj /permissive- /Zc:__cplusplus /DNOMINMAX -D_CRT_SECURE_NO_WARNINGS -D_USE_STD_VECTOR_ALGORITHMS=0
-    -Wno-everything)
+    -Wno-everything /I "$checkout/plugin")
 for folder in "$here/msvc/include" "$stl/stl/inc" /usr/lib/llvm-19/lib/clang/19/include \
     /usr/include/wine/wine/msvcrt /usr/include/wine/wine/windows \
     "$wheel/torch/include" "$wheel/torch/include/torch/csrc/api/include"; do
@@ -71,14 +71,15 @@ if [[ ! -e $objects/precompiled.pch || $header -nt $objects/precompiled.pch ]]; 
     clang-19 "${flags[@]}" "/FI$header" "/Yc$header" "/Fp$objects/precompiled.pch" \
         "/Fo$objects/precompiled.obj" /c -- "$objects/precompiled.cpp"
 fi
-newest_header=$(ls -t "$checkout"/plugin/*.h | head -1)
+newest_header=$(ls -t "$checkout"/plugin/*.h "$checkout"/plugin/*/*.h | head -1)
 compile() { # FILE OBJECT
     [[ $2 -nt $1 && $2 -nt $newest_header && $2 -nt $objects/precompiled.pch ]] && return
     echo "Compiling ${1##*/}"
     clang-19 "${flags[@]}" "/FI$header" "/Yu$header" "/Fp$objects/precompiled.pch" "/Fo$2" /c -- "$1"
 }
-for file in "$checkout"/plugin/*.cpp; do
-    name=${file##*/}
+for file in "$checkout"/plugin/*.cpp "$checkout"/plugin/*/*.cpp; do
+    name=${file#"$checkout"/plugin/}
+    name=${name//\//_}
     compile "$file" "$objects/${name%.cpp}.obj"
 done
 compile "$here/smoke.cpp" "$run/smoke.obj"

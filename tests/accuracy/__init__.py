@@ -1,8 +1,7 @@
-"""
-Errors of functions, reductions and products of floats, beside the CPU's and CUDA's: the table of
-docs/reference/numerics.md.
+"""Errors of functions, reductions and products of floats, on the device, the CPU and CUDA: the
+table of docs/reference/numerics.md.
 
-`subjects.py` says what is measured, `inputs.py` on which numbers, `exact.py` what they are compared
-with, `measure.py` how far they are off, and `page.py` writes it down.
+`subjects.py` defines what is measured, `inputs.py` the inputs, `exact.py` the reference results,
+`measure.py` the measure of errors, and `page.py` writes the table.
 `python -m tests.accuracy --help`.
 """

@@ -45,7 +45,7 @@ def _options() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Measure; write the table if all of it was measured."""
+    """Measure; write the table if everything was measured."""
     options, console = _options(), Console()
     devices = ("dml", "cpu", "cuda") if torch.cuda.is_available() else ("dml", "cpu")
     settings = Settings(devices, options.points, options.exact_points)

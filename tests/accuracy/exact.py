@@ -1,4 +1,4 @@
-"""What results are compared with: float64's, and of float64 those of more digits."""
+"""Reference results: in float64, and for float64 in higher precision."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import torch
 
 from .measure import Exact
 
-# Of mpmath's numbers.
+# Precision of mpmath's numbers.
 BITS = 240
 
 
 def of_function(function: Callable[..., Any], inputs: list[torch.Tensor]) -> Exact:
-    """The values of a function of mpmath's numbers, at points of float64; NaN where it has none."""
+    """The values of a function of mpmath's numbers, at points in float64; NaN where it is
+    undefined.
+    """
     high, low = [], []
     with mpmath.workprec(BITS):
         for point in zip(*(values.tolist() for values in inputs), strict=True):
@@ -30,7 +32,7 @@ def of_function(function: Callable[..., Any], inputs: list[torch.Tensor]) -> Exa
 
 
 def of_wide(values: Any) -> Exact:
-    """Values of numpy's longdouble: 64 bits and more of fraction on x86-64."""
+    """Values of numpy's longdouble, which has at least 64 bits of significand on x86-64."""
     wide = numpy.asarray(values)
     high = wide.astype(numpy.float64)
     return Exact(torch.tensor(high), torch.tensor((wide - high).astype(numpy.float64)))

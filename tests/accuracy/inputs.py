@@ -1,4 +1,4 @@
-"""The numbers on which functions are measured: the same on every machine."""
+"""The inputs of measured functions: the same on every machine."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ import torch
 
 @dataclass(frozen=True)
 class Domain:
-    """
-    Where an argument lies.
+    """The domain of an argument.
 
-    Half of the numbers are spread evenly from `usual[0]` to `usual[1]`; of the others the exponents
-    are, from the first of `exponents` to the last, as far as the dtype and the bounds have room for
-    them.
+    Half of the numbers are uniform from `usual[0]` to `usual[1]`; for the others the exponents are
+    uniform, from the first of `exponents` to the last, within the dtype and the bounds.
     """
 
     usual: tuple[float, float] = (-10.0, 10.0)
     low: float = -math.inf
     high: float = math.inf
     exponents: tuple[int, int] = (-40, 40)
-    whole: bool = False  # integers alone, of the usual ones
+    whole: bool = False  # integers only, from the usual range
 
 
 ANY = Domain()
@@ -33,13 +31,13 @@ PROBABILITY = Domain(usual=(0.0, 1.0), low=0.0, high=1.0, exponents=(-40, 0))
 
 
 def generator(*names: str) -> torch.Generator:
-    """A generator whose numbers depend on names alone."""
+    """A generator whose numbers depend on the names alone."""
     return torch.Generator().manual_seed(zlib.crc32(" ".join(names).encode()))
 
 
 def numbers(domain: Domain, dtype: torch.dtype, count: int, random: torch.Generator) -> torch.Tensor:
-    """Numbers of a domain, on the CPU; those that rounding to the dtype takes out of it are its
-    middle.
+    """Numbers in a domain, on the CPU; numbers that rounding to the dtype moves out of it are
+    replaced by its middle.
     """
     info = torch.finfo(dtype)
     low, high = domain.usual
@@ -57,11 +55,10 @@ def numbers(domain: Domain, dtype: torch.dtype, count: int, random: torch.Genera
 
 
 def rows(kind: str, shape: tuple[int, ...], dtype: torch.dtype, random: torch.Generator) -> torch.Tensor:
-    """
-    Numbers for sums and products, on the CPU.
+    """Inputs for sums and products, on the CPU.
 
-    `normal` is the normal distribution, `wide` it times powers of two from 2^-6 to 2^6, `near one`
-    the exponential of a twentieth of it.
+    `normal` is the normal distribution, `wide` is it times powers of two from 2^-6 to 2^6,
+    `near one` is the exponential of a twentieth of it.
     """
     found = torch.randn(shape, generator=random, dtype=torch.float64)
     if kind == "wide":

@@ -1,4 +1,4 @@
-"""How far results are from exact ones, in units in the last place."""
+"""The distance of results from exact ones, in units in the last place."""
 
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ import torch
 
 @dataclass(frozen=True)
 class Exact:
-    """Exact results as sums of two float64, the second smaller than the first's last place."""
+    """Exact results as sums of two float64, of which the second is smaller than the first's last
+    place.
+    """
 
     high: torch.Tensor
     low: torch.Tensor | None = None
 
     def distance(self, got: torch.Tensor) -> torch.Tensor:
-        """How far numbers are from it."""
+        """The distance of numbers from the exact results."""
         difference = got.double() - self.high
         return (difference if self.low is None else difference - self.low).abs()
 
 
 @dataclass(frozen=True)
 class Error:
-    """The worst and the mean of some errors, in units; the worst is infinite where a result is not
-    a number.
+    """The maximum and the mean of some errors, in units; the maximum is infinite if a result is
+    NaN.
     """
 
     worst: float
     mean: float
 
     def __str__(self) -> str:
-        """Of the table."""
+        """The cell of the table."""
         return "exact" if self.worst == 0 else f"{_short(self.worst)} / {_short(self.mean)}"
 
 
@@ -43,8 +45,8 @@ def _short(value: float) -> str:
 
 
 def in_places(got: torch.Tensor, exact: Exact) -> Error:
-    """Errors in units in the last place of each exact result; those outside of the normal numbers
-    do not count.
+    """Errors in units in the last place of each exact result; results outside of the range of
+    normal numbers do not count.
     """
     info = torch.finfo(got.dtype)
     size = exact.high.abs()
@@ -56,7 +58,9 @@ def in_places(got: torch.Tensor, exact: Exact) -> Error:
 
 
 def by_norm(got: torch.Tensor, exact: Exact) -> Error:
-    """Errors in epsilons of the root of the mean square of all exact results: of what cancels."""
+    """Errors in epsilons of the root mean square of all exact results, for results of
+    cancellation.
+    """
     unit = torch.finfo(got.dtype).eps * exact.high.square().mean().sqrt()
     return _error(exact.distance(got) / unit, torch.isfinite(exact.high))
 

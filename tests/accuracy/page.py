@@ -14,8 +14,8 @@ TITLES = {"dml": "dml", "cpu": "CPU", "cuda": "CUDA"}
 
 
 def write(page: Path, table: str) -> None:
-    """Put a table between the marks, and change nothing else. Raises ValueError where there are
-    none.
+    """Replace the table between the markers, and nothing else. Raises ValueError if there are no
+    markers.
     """
     text = page.read_text(encoding="utf-8")
     before, begin, rest = text.partition(BEGIN)
@@ -26,7 +26,7 @@ def write(page: Path, table: str) -> None:
 
 
 def render(rows: list[Row], adapter: str, settings: Settings) -> str:
-    """What the rows say."""
+    """The table as Markdown."""
     devices = settings.devices
     lines = [
         f"Measured on {adapter} with torch {torch.__version__.partition('+')[0]}, at {settings.points:,} points of a "

@@ -1,6 +1,4 @@
-"""What is measured: functions, reductions and products, with their inputs and what they are
-exactly.
-"""
+"""What is measured: functions, reductions and products, with their inputs and exact references."""
 
 from __future__ import annotations
 
@@ -25,21 +23,22 @@ class Function:
 
     name: str
     run: Callable[..., torch.Tensor]
-    # Of mpmath's numbers. None: the CPU's float64 result is exact, as of rounding and of choosing.
+    # The function for mpmath's numbers. None: the CPU's float64 result is exact, as for rounding
+    # and selecting.
     exact: Callable[..., Any] | None
     domains: tuple[Domain, ...]
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A reduction or a product: each element of the result is made of many."""
+    """A reduction or a product: each element of the result depends on many."""
 
     name: str
     run: Callable[..., torch.Tensor]
-    exact: Callable[..., Any]  # of longdoubles
-    shapes: tuple[tuple[int, ...], ...]  # of the arguments
+    exact: Callable[..., Any]  # for longdoubles
+    shapes: tuple[tuple[int, ...], ...]  # the shapes of the arguments
     kinds: tuple[str, ...] = ("normal", "wide")
-    by_norm: bool = False  # the unit is that of the whole result, for it cancels
+    by_norm: bool = False  # errors are relative to the whole result's norm, because terms cancel
 
 
 def _unary(domain: Domain, functions: dict[str, tuple[Callable[..., torch.Tensor], Any]]) -> list[Function]:
@@ -71,8 +70,8 @@ def _even(x: Any) -> Any:
 
 
 def _polynomial(second: Callable[[Any], Any], step: Callable[[int, Any, Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """By its recurrence: of degree 0 it is 1, of degree 1 `second(x)`, and `step(n, x, p, before)`
-    of degree n + 1.
+    """A polynomial by its recurrence: of degree 0 it is 1, of degree 1 `second(x)`, and of degree
+    n + 1 `step(n, x, p, before)`.
     """
 
     def value(x: Any, degree: Any) -> Any:
@@ -219,7 +218,7 @@ ACTIVATIONS = _unary(
             ),
         ),
         "silu": (F.silu, lambda x: x * _sigmoid(x)),
-        # Beyond the threshold PyTorch defines it as its argument.
+        # Above the threshold PyTorch defines it as the identity.
         "softplus": (F.softplus, lambda x: x if x > 20 else _softplus(x)),
         "softshrink": (lambda x: F.softshrink(x, 0.5), lambda x: m.sign(x) * max(abs(x) - 0.5, 0)),
         "softsign": (F.softsign, lambda x: x / (1 + abs(x))),
@@ -415,12 +414,12 @@ REDUCTIONS = [
 
 
 def _dots(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Of each row."""
+    """The inner product of each pair of rows."""
     return torch.stack([torch.dot(one, other) for one, other in zip(a, b, strict=True)])
 
 
 def _windows(x: Any, size: tuple[int, ...]) -> Any:
-    """The windows of a size over the last dimensions."""
+    """All windows of a size over the last dimensions."""
     return numpy.lib.stride_tricks.sliding_window_view(x, size, tuple(range(-len(size), 0)))
 
 
@@ -463,5 +462,5 @@ AGGREGATES: list[Aggregate] = [*REDUCTIONS, *PRODUCTS]
 
 
 def widened(aggregate: Aggregate, arguments: Iterable[torch.Tensor]) -> Any:
-    """What an aggregate of some tensors is exactly, as longdoubles."""
+    """The exact result of an aggregate of some tensors, as longdoubles."""
     return aggregate.exact(*(wide(argument) for argument in arguments))

@@ -14,8 +14,8 @@ from .measure import Error, Exact, by_norm, in_places
 from .subjects import Aggregate, Function, widened
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-# The worst error may be so many units above so many times the worse of the CPU's and CUDA's: of a
-# sum or a product, whose order is each device's own, more times.
+# Tolerance: the maximum error may be `TIMES` times the larger of the CPU's and CUDA's plus `SLACK`
+# units; more for a sum or a product, whose order of additions differs between devices.
 SLACK = 0.5
 TIMES = 1.1
 SUMS = 2.0
@@ -23,16 +23,16 @@ SUMS = 2.0
 
 @dataclass(frozen=True)
 class Settings:
-    """How much is measured, and where."""
+    """How much is measured, and on which devices."""
 
     devices: tuple[str, ...] = ("dml", "cpu")
-    points: int = 20_000  # of a function, in dtypes whose reference is float64
-    exact_points: int = 300  # of float64, whose reference is mpmath's
+    points: int = 20_000  # for a function, in dtypes whose reference is float64
+    exact_points: int = 300  # for float64, whose reference is mpmath
 
 
 @dataclass(frozen=True)
 class Row:
-    """Errors by device; none where a device has no kernel for the dtype."""
+    """Errors by device; without devices that have no kernel for the dtype."""
 
     name: str
     dtype: torch.dtype
@@ -41,7 +41,9 @@ class Row:
 
     @property
     def is_worse(self) -> bool:
-        """Whether dml is worse than the worse of the others, by more than is allowed."""
+        """Whether dml's error is larger than the larger of the others', by more than the
+        tolerance.
+        """
         others = [error.worst for device, error in self.errors.items() if device != "dml"]
         if "dml" not in self.errors or not others:
             return False
@@ -74,7 +76,7 @@ def _function(function: Function, dtype: torch.dtype, settings: Settings) -> lis
     points = [inputs.numbers(domain, dtype, count, random) for domain in function.domains]
     if wide and function.exact is not None:
         return [(points, exact.of_function(function.exact, points))]
-    # What goes to the next number depends on the dtype.
+    # The result of nextafter depends on the dtype.
     narrow = function.run is torch.nextafter
     return [(points, Exact(function.run(*(points if narrow else [x.double() for x in points])).double()))]
 
@@ -88,7 +90,7 @@ def _aggregate(aggregate: Aggregate, dtype: torch.dtype) -> list[Trial]:
 
 
 def _run(call: Callable[..., torch.Tensor], arguments: list[torch.Tensor], device: str) -> torch.Tensor | None:
-    """The result on the CPU; None where a device has no kernel, so that dml would leave it to the
+    """The result, on the CPU; None if the device has no kernel, so that dml would fall back to the
     CPU.
     """
     before = fallback_count()

@@ -1,7 +1,7 @@
-"""Programs as people write them for CUDA, with nothing of torch-dml: on a machine without a GPU
-they run on the CPU.
+"""Programs that are written for CUDA, without any knowledge of torch-dml: on a machine without a
+GPU they run on the CPU.
 
-`python programs.py` runs all of them and prints what each returns, as JSON.
+`python programs.py` runs all of them and prints the result of each, as JSON.
 """
 
 from __future__ import annotations

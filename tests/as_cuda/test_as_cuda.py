@@ -1,5 +1,5 @@
-"""The device in CUDA's place: programs written for CUDA, unchanged, beside the CPU; and who may
-take that place.
+"""The device in place of CUDA: unchanged programs for CUDA, compared with the CPU; and when CUDA
+may be replaced.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SCRIPT = Path(__file__).with_name("programs.py")
 
 
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a new Python that is told nothing of CUDA's place, on a machine without usable CUDA
+    """Run a new Python without settings for replacing CUDA, on a machine without usable CUDA
     devices.
     """
     return run_python(*arguments, **{"TORCH_DML_AS_CUDA": "", "CUDA_VISIBLE_DEVICES": "", **environment})
@@ -145,7 +145,7 @@ for call in (torch.cuda.cudart, torch._C._cuda_getCurrentBlasHandle, torch.cuda.
 
 
 def test_errors_speak_of_cuda() -> None:
-    """Libraries look for these words."""
+    """Libraries search for these words."""
     code = """
 import torch
 x = torch.ones(2, device="cuda")

@@ -1,5 +1,5 @@
-"""torch_dml.compare: faults that are planted in operators are found and named, and healthy models
-are left alone.
+"""torch_dml.compare: faults that are planted in operators are found and named, and there are no
+findings in correct models.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def one_thread() -> Iterator[None]:
 
 
 class Planted(TorchDispatchMode):
-    """Changes one result of an operator on the device, where `where` says so of its arguments."""
+    """Changes one result of an operator on the device, if `where` of its arguments is true."""
 
     def __init__(self, operator: str, where: Where, *, output: int = 0, whole: bool = False, relative: float = 1e-3):
         super().__init__()
@@ -59,7 +59,7 @@ class Planted(TorchDispatchMode):
 
 
 class Nondeterministic(Planted):
-    """Changes it differently each time."""
+    """Changes the result differently each time."""
 
     def change(self) -> float:
         return float(self.calls)
@@ -153,7 +153,7 @@ def test_a_healthy_transformer_with_dropout():
     report = transformer(steps=2)
     assert report.verdict == "none", report.verdict
     assert report.runs_alike and len(report.drift) == 2
-    # Also what attention drops is alike in all runs.
+    # What attention drops is also the same in all runs.
     assert not [call.note for call in report.calls if call.note] and not report.notes
     output = next(one for one in report.modules if one.name == "(model)")
     assert all(error.relative < 1e-5 for error in output.errors.values())
@@ -174,7 +174,7 @@ def test_a_fault_in_one_convolution_of_a_resnet(tmp_path: Path):
     assert relative == pytest.approx(1e-3, rel=1e-2)
     assert [one.text for one in report.finding.inputs] == ["f32[2, 16, 4, 4]", "f32[32, 16, 3, 3]"]
     assert report.finding.inputs[0].minimum == 0 and report.finding.inputs[0].zero > 0
-    # Without the fault, the script finds none.
+    # Without the fault, the script has no finding.
     assert report.finding.script is not None
     script = Path(report.finding.script)
     saved = torch.load(script.with_suffix(".pt"), weights_only=True)
@@ -226,7 +226,7 @@ def test_what_does_not_repeat():
 
 
 class Chaotic(nn.Module):
-    """A recurrence that multiplies whatever is changed."""
+    """A recurrence that amplifies any change."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -249,7 +249,7 @@ def test_drift_that_chaos_explains():
     report = chaotic()
     assert report.verdict == "none"
     first, last = report.drift[0].distances["dml"], report.drift[-1].distances["dml"]
-    assert last > 10 * first  # It does drift.
+    assert last > 10 * first  # There is drift.
     assert report.drift[-1].excess < report.drift_allowed
 
 
@@ -261,7 +261,7 @@ def test_drift_of_a_fault():
 
 
 def test_a_fault_that_is_smaller_than_cancelling_terms_is_not_one():
-    # The sum of these is nothing but rounding.
+    # The sum of these consists of rounding errors only.
     values = torch.randn(1, 1000)
     model = nn.Linear(1000, 1, bias=False)
     with torch.no_grad():
@@ -271,7 +271,8 @@ def test_a_fault_that_is_smaller_than_cancelling_terms_is_not_one():
 
 
 def test_terms_of_one_operator_that_cancel():
-    # Their roundings must not cancel in what is allowed: of so many elements some would.
+    # A tolerance from the terms' changes must not vanish where they cancel, as happens for some of
+    # this many elements.
     torch.manual_seed(0)
     start, end = torch.randn(2, 20000)
     end = start * -9 * (1 + torch.randn(20000) * 1e-3)
@@ -285,7 +286,7 @@ def test_terms_of_one_operator_that_cancel():
         return [values[0].lerp(values[1], 0.1)]
 
     cpu = [start.lerp(end, 0.1)]
-    other = [start + (end - start) * 0.1]  # Another order of roundings, as sound.
+    other = [start + (end - start) * 0.1]  # Another order of roundings, equally accurate.
     assert judging.judge(operator, (start, end, 0.1), {}, other, cpu, [wide], rounded) is None
     other[0][77] += 1e-3 * start[77]
     wrong = judging.judge(operator, (start, end, 0.1), {}, other, cpu, [wide], rounded)
@@ -299,7 +300,7 @@ def test_errors_in_units():
     error = judging.error(torch.tensor([3.0], dtype=torch.float64), one[None])
     assert error.ulp == pytest.approx(1.0) and error.relative == pytest.approx(2.0**-22 / 3)
     assert judging.error(exact[:1], torch.tensor([torch.nan])).ulp == float("inf")
-    # What is beyond float16 is infinite there, and right.
+    # Numbers beyond float16's range are infinite in float16, which is correct.
     assert judging.error(torch.tensor([1e6], dtype=torch.float64), torch.tensor([torch.inf]).half()).ulp == 0
 
 

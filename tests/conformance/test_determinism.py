@@ -1,8 +1,8 @@
-"""Two runs with one seed give the same bits: every operator of OpInfo, and in float32 its
+"""Two runs with the same seed give the same bits: every operator of OpInfo, and in float32 its
 gradients.
 
-Of each operator one sample is run; with DETERMINISM_SAMPLES=0 all of them (0: all, as
-`--max-samples` of `python -m tests.opinfo`).
+One sample of each operator is run; with DETERMINISM_SAMPLES=0 all of them (as `--max-samples` of
+`python -m tests.opinfo`).
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from tests.opinfo.tasks import operators
 from tests.support.bits import bits
 
 SAMPLES = int(os.environ.get("DETERMINISM_SAMPLES", "1"))
-# Unless all are run, a sample with more elements is not.
+# Unless all samples are run, those with more elements are skipped.
 MAX_ELEMENTS = 20_000
 DML = torch.device("dml")
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.complex64)
-# What memory held before, what reads outside of its tensor, and what runs on CUDA's compiler alone.
+# Excluded: results that depend on uninitialised memory or on memory outside of the tensor, and
+# operators that only run with CUDA's compiler.
 WITHOUT = {
     "as_strided.partial_views",
     *("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"),
     *("jiterator_unary", "jiterator_binary", "jiterator_2inputs_2outputs", "jiterator_4inputs_with_extra_args"),
     "jiterator_binary_return_by_ref",
 }
-# Operators that have float32, or else the first of the dtypes that they have.
+# Each operator in float32, or if it does not support that in the first of its dtypes.
 CASES = {
     name: (op, next(dtype for dtype in DTYPES if dtype in op.dtypes))
     for name, op in operators().items()
@@ -44,8 +45,8 @@ def elements(sample: Any) -> int:
 
 
 def chosen(op: Any, dtype: torch.dtype, backward: bool) -> list[Any]:
-    """All samples, or those with the most elements, within a limit: in small tensors nothing
-    happens at once.
+    """All samples, or those with the most elements, within a limit: nothing runs in parallel in
+    small tensors.
     """
     samples = trial.samples_of(op, dtype, trial.Settings(), backward)
     if not SAMPLES:

@@ -1,7 +1,7 @@
-"""torch.use_deterministic_algorithms(True): what its documentation names gives the same bits, as on
-CUDA, or raises.
+"""torch.use_deterministic_algorithms(True): every operator that its documentation lists gives the
+same bits, or raises, as on CUDA.
 
-On CUDA about half of it raises; here all of it has kernels that give the same bits.
+On CUDA about half of them raise; here all of them have deterministic kernels.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import nn
 from tests.support.bits import bits
 
 DML = "dml"
-# So many numbers go to so few places that a race would show.
+# Enough numbers for few enough positions that a race would be visible.
 COUNT, PLACES = 20_000, 7
 
 
@@ -29,9 +29,7 @@ def deterministic() -> Iterator[None]:
 
 
 def numbers(*sizes: int) -> torch.Tensor:
-    """Numbers of the device; whether they require a gradient does not matter to those that have
-    none.
-    """
+    """Numbers on the device; operators without a gradient ignore that they require one."""
     return torch.randn(sizes).to(DML).requires_grad_()
 
 
@@ -50,7 +48,7 @@ def points() -> torch.Tensor:
 def unpooled(dimensions: int) -> torch.Tensor:
     kind = {1: (F.max_pool1d, F.max_unpool1d), 2: (F.max_pool2d, F.max_unpool2d), 3: (F.max_pool3d, F.max_unpool3d)}
     pool, unpool = kind[dimensions]
-    # Windows that overlap, so that some numbers are the largest of several.
+    # Overlapping windows, so that some numbers are the maximum of several.
     found, indices = pool(image(dimensions), 3, 1, return_indices=True)
     return unpool(found, indices, 3, 1)
 
@@ -61,7 +59,7 @@ def convolved(kind: type[nn.Module], dimensions: int) -> list[torch.Tensor]:
 
 
 def onto(change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-    """What a change of a tensor of a few places gives."""
+    """The result of an in-place change of a tensor with a few elements."""
     return change(torch.zeros(PLACES, device=DML))
 
 
@@ -80,7 +78,7 @@ def sparse_bmm() -> torch.Tensor:
     return torch.bmm(torch.sparse_coo_tensor(where, torch.randn(4_000), (2, 20, 30)).to(DML), numbers(2, 30, 9))
 
 
-# In the order of the documentation. What it names for tensors of the CPU is called with the
+# In the order of the documentation. Operators that it lists for CPU tensors are called with the
 # device's.
 DETERMINISTIC_ON_CUDA: dict[str, Callable[[], Any]] = {
     **{f"Conv{d}d": lambda d=d: convolved(getattr(nn, f"Conv{d}d"), d) for d in (1, 2, 3)},
@@ -132,9 +130,7 @@ LISTED = {**DETERMINISTIC_ON_CUDA, **RAISES_ON_CUDA}
 
 
 def leaves(outputs: list[torch.Tensor]) -> list[torch.Tensor]:
-    """What requires a gradient of its own in the graphs of some tensors, in the order in which it
-    was used.
-    """
+    """The leaves that require a gradient in the graphs of some tensors, in order of use."""
     found: dict[int, torch.Tensor] = {}
     waiting, seen = [output.grad_fn for output in outputs if output.grad_fn is not None], set()
     while waiting:
@@ -166,7 +162,7 @@ def test_listed_operators_give_the_same_bits(name: str) -> None:
 
 
 def last_wins(index: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """Zeros with each value written where its index says, one after the other."""
+    """Zeros to which the values are written at their indices, one after the other."""
     found = torch.zeros(PLACES)
     for place, value in zip(index.tolist(), values.tolist(), strict=True):
         found[place] = value
@@ -188,7 +184,7 @@ WRITES: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Ten
 @pytest.mark.parametrize("count", [5, 3_000, COUNT])
 @pytest.mark.parametrize("name", WRITES)
 def test_of_several_writes_to_a_place_the_last_stays(name: str, count: int) -> None:
-    """Without the flag any may stay: these kernels honour it."""
+    """Without the flag any value may win: these kernels respect the flag."""
     index, values = torch.randint(PLACES, (count,)), torch.randn(count)
     found = WRITES[name](torch.zeros(PLACES, device=DML), index.to(DML), values.to(DML))
     assert torch.equal(found.cpu(), last_wins(index, values))

@@ -1,5 +1,5 @@
-"""The command that runs PyTorch's device-generic tests, on a file of tests made for it; it needs no
-source tree.
+"""The command that runs PyTorch's device-generic tests, with a file of tests that was written for
+this; it needs no source tree.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ class TestDifferences:
         covered = result("test_add_x", Verdict.FAIL, "Tensors are not close")
         assert explanation(covered, self.known) == self.known[0]
         for other in (
-            replace(covered, control=Verdict.FAIL),  # it says nothing of the device
+            replace(covered, control=Verdict.FAIL),  # a fault that is not the device's
             result("test_add_x", Verdict.FAIL, "another shape"),
             result("test_sub_x", Verdict.FAIL, "not close"),
             result("test_add_x", Verdict.PASS, "not close"),

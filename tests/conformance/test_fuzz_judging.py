@@ -1,6 +1,4 @@
-"""The fuzzer finds planted faults, and nothing where there is none; its cases are the same each
-time.
-"""
+"""The fuzzer finds planted faults, and nothing if there is none; its cases are reproducible."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ NAN, INF = float("nan"), float("inf")
 
 @dataclass
 class Here:
-    """A reference in this process."""
+    """The reference in this process."""
 
     case: Case
 
@@ -48,8 +46,8 @@ def found(
     flushes: bool = False,
     **kwargs: object,
 ) -> set[str]:
-    """The kinds of difference between the function `right` on the CPU and `wrong`, which stands for
-    the device.
+    """The kinds of difference between the function `right` on the CPU and `wrong`, which takes the
+    device's place.
     """
     made = [Call(function, list(args), dict(kwargs), stage) for function in (right, wrong)]
     case = Case(0, Subject(name, lambda rng: made[0], lambda: pointwise), made[0])
@@ -67,7 +65,8 @@ class TestComplexNumbers:
     z = torch.tensor([1 + 2j, -0.25j, 3e-3 + 1e3j, 0.5 - 0.5j], dtype=torch.complex64)
 
     def test_near(self) -> None:
-        # A part that is small beside the other one may be off by a rounding of the larger one.
+        # A part that is small compared with the other one may be off by a rounding of the larger
+        # one.
         assert found("torch.clone", "lambda z: z + 3e-5", self.z[2:3]) == {SAME}
         assert found("torch.clone", "lambda z: z + 3e-5", self.z) == {"value"}
         assert found("torch.clone", "lambda z: z * (1 + 1e-7j)", self.z) == {SAME}
@@ -133,7 +132,7 @@ def test_sparse_results() -> None:
 
 @pytest.mark.parametrize("family", families.MEMBERS)
 def test_families_are_the_same_each_time(family: str) -> None:
-    """A case's number says everything, and mostly something that the CPU takes."""
+    """A case's number determines everything; the CPU accepts most of the cases."""
     first, taken = families.NAMES.index(family) * families.SPAN, 0
     numbers = range(first, first + 24 * cases.BLOCK, cases.BLOCK + 1)
     for number in numbers:
@@ -156,7 +155,9 @@ def test_interleaved_numbers() -> None:
 
 
 class TestOrderOfWriting:
-    """What is written to places that other elements share depends on the order, elsewhere not."""
+    """The results of writes to memory that elements share depend on the order; other results do
+    not.
+    """
 
     def test_shared(self) -> None:
         x = torch.arange(11.0)
@@ -171,8 +172,8 @@ class TestOrderOfWriting:
 
 
 class TestStridedArguments:
-    """Where the CPU errs with strides, the device is right with what the CPU gives of contiguous
-    tensors.
+    """Where the CPU's result with strides is wrong, the device's is right if it equals the CPU's
+    result for contiguous tensors.
     """
 
     wrong = "lambda x, out: out.copy_(torch.as_strided(x, x.shape, (x.shape[1], 1)) if not x.is_contiguous() else x)"
@@ -239,8 +240,8 @@ class TestPlantedFaults:
             assert found("torch.mul", "lambda x, y: x * 0", small, two) == {"value"}
 
     def test_flushed_between(self) -> None:
-        """A finite result may lose what is computed between; a kernel of the device's is to make no
-        NaN of it.
+        """A finite result may lose accuracy by flushed intermediate results, but must not become
+        NaN.
         """
         tiny = torch.finfo(torch.float32).tiny
         x, y = numbers(tiny, 1.0), numbers(0.25, 0.5)
@@ -256,7 +257,7 @@ class TestPlantedFaults:
         assert found(right, wrong, numbers(tiny), numbers(-tiny)) == {"value"}
 
     def test_flushing_but_for_exact_functions(self) -> None:
-        """As sums and products of an adapter that flushes do, beside its own logarithms and
+        """As for an adapter that flushes in sums and products, but not in its own logarithms and
         comparisons.
         """
         x = numbers(1e-40, 1.0).requires_grad_()
@@ -284,7 +285,7 @@ class TestPlantedFaults:
         assert found("torch.add", off, x, y, name="aten::add.Tensor", alpha=1.7) == {"value"}
 
     def test_terms_that_cancel(self) -> None:
-        """Next to a zero, what is off is a part of the terms, not of the result."""
+        """Near a zero, the error is relative to the terms, not to the result."""
         x = 2.404825557695773 + torch.linspace(-1e-5, 1e-5, 99)
         off = "lambda x: torch.special.bessel_j0(x) + 2e-8"
         assert found("torch.special.bessel_j0", off, x, name="special.bessel_j0") == {SAME}
@@ -402,8 +403,8 @@ class TestWhatIsOpen:
         assert found(bad.format(0), "lambda x: x + torch.ones(3)", x) == {"exception"}
 
     def test_what_cancels_has_no_sign(self) -> None:
-        """A zero in place of what the CPU leaves of terms that cancel; one that no rounding changes
-        keeps its sign.
+        """A zero where the CPU has a remainder of cancelling terms may have either sign; a zero
+        that no rounding changes keeps its sign.
         """
         x = numbers(0.3, 0.1)
         right, wrong = "lambda x: (x / 3 * 3 - x).abs() - 1e-9", "lambda x: torch.zeros(2)"
@@ -423,7 +424,7 @@ class TestWhatIsOpen:
         both = numbers(large, large, -large, -large, large, large).reshape(2, 3).t()
         first, second = "lambda x: (x[0] + x[1]) + x[2]", "lambda x: x[0] + (x[1] + x[2])"
         assert found(first, second, both, pointwise=False) == {SAME}
-        # Where none of the CPU's overflows, none of the device's may.
+        # If no result of the CPU overflows, none of the device's may.
         assert found(first, second, both[:, 1:], pointwise=False) == {"infinity"}
 
     def test_half_precision_may_be_better_than_the_cpu(self) -> None:
@@ -443,7 +444,7 @@ class TestWhatIsOpen:
         assert found(right, far, x, out=out) == {"value", "argument: value"}
 
     def test_each_kind_of_difference(self) -> None:
-        """Elements that are wrong in different ways are different findings."""
+        """Elements that are wrong in different ways are separate findings."""
         right, wrong = numbers(1.0, NAN, INF, 0.0, 2.0), numbers(1.5, 1.0, 1.0, -0.0, 2.0)
         kinds = found("lambda x, y: x.clone()", "lambda x, y: y.clone()", right, wrong)
         assert kinds == {"nan", "infinity", "value", "zero sign"}
@@ -465,7 +466,7 @@ class TestCases:
             text = snippet.program(cases.make(number), "cpu")
             try:
                 exec(compile(text, f"case {number}", "exec"), {})
-            except (RuntimeError, IndexError):  # Cases may be of errors.
+            except (RuntimeError, IndexError):  # Cases may raise errors.
                 continue
             assert "cpu" in capsys.readouterr().out
 
@@ -486,7 +487,7 @@ class TestCases:
 
 
 def die(number: int) -> Case:
-    """A case that ends the process, or never ends, or is right."""
+    """A case that ends the process, never ends, or is right."""
     function = ["torch.neg", "lambda x: __import__('os').abort()", "lambda x: __import__('time').sleep(600)"][number]
     call = Call(function, [torch.ones(2)])
     return Case(number, Subject("planted", lambda rng: call), call)
@@ -520,7 +521,7 @@ class TestKnown:
         assert known.unexplained([both], known_faults) == [both]
 
     def test_each_difference_is_explained(self) -> None:
-        """Each has its own message."""
+        """Each difference has its own message."""
         one = known.Known("", "sin", ("nan", "gradient: nan"), message="want nan")
         other = known.Known("", "sin|cos", ("zero sign",), dtypes=("float32",))
         further = (Difference("zero sign", "0.0, want -0.0"), Difference("gradient: nan", "1, want nan"))

@@ -1,7 +1,8 @@
-"""Operators whose composites read a tensor's memory on the host, which for PyTorch is any device's.
+"""Composite operators of PyTorch that read a tensor's memory on the host, whatever its device.
 
-On a GPU with addresses of its own they ended the process. On others the values arrive late, so that
-a read by the address would find zeros. `python -m tests.host_reads` looks for more of them.
+On a GPU whose addresses are not the host's, they ended the process. On others the values arrive
+late, so that a read by address would find zeros. `python -m tests.host_reads` searches for more of
+them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def directions() -> torch.Tensor:
 
 
 def draws() -> torch.Tensor:
-    """Lower triangular bits with a diagonal of ones, by which a sequence is scrambled."""
+    """Lower triangular bits with a diagonal of ones, which scramble a sequence."""
     return torch.randint(0, 2, (2, 30, 30)).tril().bitwise_or(torch.eye(30, dtype=torch.long))
 
 
@@ -34,13 +35,13 @@ def half_weights() -> torch.Tensor:
 
 
 def byte_weights() -> list[Any]:
-    """Weights of int8 as fbgemm_linear_int8_weight takes them, packed on the CPU."""
+    """int8 weights for fbgemm_linear_int8_weight, packed on the CPU."""
     levels, offsets, scale, zero = aten.fbgemm_linear_quantize_weight(torch.randn(3, 4))
     return [levels, aten.fbgemm_pack_quantized_matrix(levels), offsets, scale, zero, torch.randn(3)]
 
 
-# What runs on the CPU, counted, with arguments for it. Those of `STAY` are weights that FBGEMM
-# packed.
+# Operators that run on the CPU, counted as fallbacks, with arguments. Those of `STAY` are weights
+# that FBGEMM packed.
 ON_CPU: dict[str, Callable[[], list[Any]]] = {
     "_grid_sampler_2d_cpu_fallback": lambda: [torch.randn(1, 2, 4, 4), torch.randn(1, 3, 3, 2) / 2, 0, 0, False],
     "_grid_sampler_2d_cpu_fallback_backward": lambda: [
@@ -69,7 +70,7 @@ STAY |= {"fbgemm_linear_int8_weight": 2, "fbgemm_linear_int8_weight_fp32_activat
 
 
 def needs(name: str) -> None:
-    """Skip where PyTorch is built without FBGEMM."""
+    """Skip if PyTorch is built without FBGEMM."""
     if name.startswith("fbgemm"):
         try:
             half_weights()
@@ -122,7 +123,7 @@ def _is_float(value: Any) -> bool:
 
 
 def _gradients(results: Any, arguments: list[Any]) -> list[torch.Tensor | None]:
-    """The gradients of the results' sums, where there are any."""
+    """The gradients of the results' sums, if there are any."""
     tracked = [value for value in arguments if isinstance(value, torch.Tensor) and value.requires_grad]
     sums = [
         value.sum()
@@ -185,6 +186,18 @@ def test_a_nested_view_of_a_buffer(device: torch.device) -> None:
     got = aten._nested_view_from_buffer(there, *late(parts, device)).unbind()
     assert got[0].data_ptr() == there.data_ptr()
     for one, other in zip(got, aten._nested_view_from_buffer(buffer, *parts).unbind(), strict=True):
+        assert torch.equal(one.cpu(), other)
+
+
+@pytest.mark.allow_fallback
+def test_nested_tensors(device: torch.device) -> None:
+    nested = torch.nested.nested_tensor([torch.randn(2, 3) * 1e5, torch.randn(2, 3) * 1e5])
+    want = aten._saturate_weight_to_fp16(nested).unbind()
+    assert torch_dml.fallbacks() == {}
+    got = aten._saturate_weight_to_fp16(nested.to(device))
+    assert torch_dml.fallbacks() == {"aten::_saturate_weight_to_fp16": 1}
+    assert got.device.type == device.type
+    for one, other in zip(got.unbind(), want, strict=True):
         assert torch.equal(one.cpu(), other)
 
 

@@ -1,5 +1,5 @@
-"""A shard of what operators accept, of every dtype and layout. ACCEPTANCE_SHARD=3/128 chooses
-another, 0/1 all.
+"""A shard of the dtypes and layouts that operators accept. ACCEPTANCE_SHARD=3/128 chooses another,
+0/1 all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SHARD = Shard.parse(os.environ.get("ACCEPTANCE_SHARD", "0/128"))
 
 
 def test_shard() -> None:
-    """The device raises what the CPU raises, and gives what it gives."""
+    """The device raises the CPU's errors, and gives its results."""
     tasks = [task for name in operators() for dtype in DTYPES if (task := Task(name, dtype)) in SHARD]
     assert tasks
     results = worker.run(tasks, partial(run_acceptance, device="dml"), jobs=2, timeout=300)

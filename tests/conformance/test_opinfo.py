@@ -16,8 +16,8 @@ PAGE = ROOT / "docs" / "reference" / "operators.md"
 
 
 def test_shard() -> None:
-    """No result differs from the CPU's unexplained; nothing that the page calls native runs on the
-    CPU.
+    """Every difference from the CPU's results is explained; no operator that the page calls native
+    falls back to the CPU.
     """
     chosen = tasks.select(tasks.all_tasks(), shard=SHARD)
     assert chosen

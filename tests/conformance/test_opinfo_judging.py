@@ -26,7 +26,7 @@ def made(*values: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 
 def operator(function: object, name: str = "made_up", **options: object) -> OpInfo:
-    """An operator of OpInfo's kind whose samples are given by hand."""
+    """An OpInfo with given samples."""
     return OpInfo(name, op=function, sample_inputs_func=None, dtypes={torch.float32, torch.float16}, **options)
 
 
@@ -227,14 +227,14 @@ class TestSamples:
         assert self.judge(act, torch.ones(3)).verdict is verdict
 
     def test_half_may_agree_with_float32(self) -> None:
-        # The CPU is 0.5 off in half precision, so that the device may be up to 1 off from the
+        # The CPU's error is 0.5 in half precision, so that the device's may be up to 1 from the
         # float32 result.
         def inexact(errors: list[float]) -> Finding:
             remaining = iter(errors)
             return self.judge(lambda x: x + next(remaining), torch.zeros(1).half(), dtype=torch.float16)
 
-        assert inexact([0.5, 0.5, 0.0, 0.5]).verdict is Verdict.PASS  # as the CPU's
-        assert inexact([0.5, 0.5, 0.0, -0.5]).verdict is Verdict.PASS  # on float32's other side
+        assert inexact([0.5, 0.5, 0.0, 0.5]).verdict is Verdict.PASS  # equal to the CPU's
+        assert inexact([0.5, 0.5, 0.0, -0.5]).verdict is Verdict.PASS  # on the other side of float32's
         assert inexact([0.5, 0.5, 0.0, 2.0]).verdict is Verdict.FAIL
 
     def test_half_without_a_cpu_kernel(self) -> None:

@@ -1,5 +1,5 @@
-"""What surrounds OpInfo's judgement: the worker processes, kept results, known differences and the
-page.
+"""The infrastructure around OpInfo's judgement: worker processes, saved results, known differences
+and the page.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def result(name: str, verdict: Verdict = Verdict.PASS, dtype: str = "float32", *
 
 
 def act(task: Task) -> Result:
-    """What a worker does of a task in these tests: what its name says."""
+    """A worker's reaction to a task in these tests: its name says what it does."""
     if task.operator == "crash":
         print("the last words", flush=True)
         os._exit(3)
@@ -74,7 +74,7 @@ class TestResults:
 
     @pytest.fixture
     def kept(self, tmp_path: Path) -> Callable[..., dict[Task, Result]]:
-        """Opens a file, and returns the results that it kept."""
+        """Opens a file, and returns the results that it has saved."""
 
         def open_file(
             subject: Subject = SUBJECT, add: tuple[Result, ...] = (), fresh: bool = False
@@ -92,7 +92,7 @@ class TestResults:
         ended = (result("add"), result("mul", Verdict.FAIL))
         assert kept(add=(*ended, result("sub", Verdict.CRASH), result("div", Verdict.TIMEOUT))) == {}
         with (tmp_path / "results.jsonl").open("a") as file:
-            file.write('{"operator": "ha')  # killed while it wrote
+            file.write('{"operator": "ha')  # the process was killed while writing
         assert kept() == {one.task: one for one in ended}
         assert kept() == {one.task: one for one in ended}
         assert kept(fresh=True) == {}

@@ -1,5 +1,5 @@
-"""Long launches are cut and submitted in parts (TORCH_DML_SUBMIT_WORK): no bit of a result depends
-on it.
+"""Long launches are split and submitted in parts (TORCH_DML_SUBMIT_WORK): no bit of a result
+depends on it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def gradients(run: Callable[..., Tensor], *inputs: Tensor) -> list[Tensor]:
 
 
 def replayed() -> Tensor:
-    """Return what a graph with a long launch and a random one computes, run three times."""
+    """Return the result of a graph with a long launch and a random one, replayed three times."""
     x, w = numbers(300, 200), numbers(200, 300) / 20
     (x @ w).sum().item()
     torch.dml.synchronize()
@@ -44,7 +44,7 @@ def replayed() -> Tensor:
 
 
 def cases() -> Iterator[tuple[str, Callable[[], object]]]:
-    """Return what is computed: launches of all forms, of more than a million operations."""
+    """Yield the cases: launches of all forms, with more than a million operations."""
     half, double = torch.float16, torch.float64
     yield "mm", lambda: numbers(333, 129) @ numbers(129, 217)
     yield "mm of few tiles", lambda: numbers(64, 4000) @ numbers(4000, 64)
@@ -106,7 +106,7 @@ def tensors(result: object) -> Iterator[Tensor]:
 
 
 def digests() -> dict[str, tuple[str, int]]:
-    """Return a hash of each case's results, and how many launches they took."""
+    """Return a hash of each case's results, and its number of launches."""
     found = {}
     for name, run in cases():
         torch.manual_seed(1)

@@ -1,4 +1,4 @@
-"""The module torch.dml, and what bad input raises."""
+"""The module torch.dml, and errors of invalid arguments."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_older_tensor_types():
 
 
 def test_names_of_cuda_that_are_here():
-    """What programs ask of torch.cuda, and what makes sense elsewhere."""
+    """The names of torch.cuda that programs use and that apply to other devices."""
     for name in torch.dml.__all__:
         assert hasattr(torch.dml, name), name
     wanted = (
@@ -92,7 +92,7 @@ def test_properties():
         assert (torch.tensor(1e-40, device="dml") * 1).item() > 0
 
 
-# ---- Bad input
+# ---- Invalid arguments
 
 
 @pytest.mark.smoke
@@ -104,7 +104,7 @@ def test_wrong_shapes_name_the_shapes():
 
 
 def same_exception(function) -> None:
-    """The device raises what the CPU raises."""
+    """The device raises the CPU's exception."""
     with pytest.raises(Exception) as expected:
         function(torch.device("cpu"))
     with pytest.raises(Exception) as actual:
@@ -142,7 +142,7 @@ def test_index_out_of_range_raises():
         with pytest.raises((IndexError, RuntimeError)):
             x[torch.tensor(wrong, device="dml")].cpu()
             torch.dml.synchronize()
-    # The device is none the worse for it.
+    # The device still works.
     assert x[torch.tensor([1, -1], device="dml")].tolist() == [1.0, 4.0]
 
 
@@ -163,7 +163,7 @@ def test_a_device_that_does_not_exist():
 
 @pytest.mark.smoke
 def test_what_pytorch_itself_computes_in_float64():
-    """Also on adapters without it."""
+    """Also on adapters without float64."""
     x = torch.tensor([1.5, -0.25, 3e-3], device="dml")
     assert str(x) == f"tensor([ 1.5000, -0.2500,  0.0030], device='{x.device}')"
     weight = torch.ones(2, 2, device="dml", requires_grad=True)

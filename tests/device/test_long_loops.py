@@ -1,7 +1,6 @@
-"""
-Operators whose kernels walk something long in one invocation, at lengths beyond the 65,535 turns of
-all its loops after which Mesa's software adapter before version 23 ends them without a word: such
-work is divided, or runs on the CPU.
+"""Operators whose kernels loop over something long in one invocation, with more than the 65,535
+iterations of all loops after which Mesa's software adapter before version 23 silently ends them:
+such work is split, or runs on the CPU.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:The operator .* has no dml kernel"),
 ]
 LONG = 80_000
-# Each takes several turns.
+# Each key takes several iterations.
 KEYS = 40_000
 
 
@@ -26,8 +25,8 @@ def leaf(*sizes: int) -> torch.Tensor:
 
 
 def test_attention_of_many_keys() -> None:
-    """The results of their parts are joined: of rows that see nothing of some parts, or of all,
-    too.
+    """The results of ranges of keys are combined, also for rows that attend to nothing in some
+    ranges, or in all.
     """
     mask = torch.zeros(3, KEYS)
     mask[0, : KEYS // 2], mask[1, KEYS // 9 :], mask[2] = -torch.inf, -torch.inf, -torch.inf
@@ -43,7 +42,7 @@ def test_attention_of_many_queries() -> None:
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_a_long_bag(mode: str) -> None:
     indices = (torch.arange(2 * LONG) * 7 % 5)[None]
-    # The largest is the last one's alone.
+    # Only the last row has the largest index.
     indices[0, -1] = 5
     table = torch.tensor([[1.0, -1], [2, 0.5], [-3, 2], [0.5, -3], [0, 1], [9, 8]]).requires_grad_()
     assert_matches_cpu(lambda w, i: F.embedding_bag(i, w, mode=mode), table, indices, terms=LONG)
@@ -92,7 +91,7 @@ def test_classes_of_margins() -> None:
 
 
 def test_ctc_of_many_frames() -> None:
-    """One launch for all frames; where its loops are too long, one for each."""
+    """One launch for all frames; one for each frame if the loops would be too long."""
     frames, labels = 7_400, 1_000
     scores = torch.randn(frames, 1, 4).requires_grad_()
     targets = torch.arange(labels)[None] % 3 + 1

@@ -1,5 +1,5 @@
-"""Processes: fork, spawn, and what may be sent to them. Each test runs in a new Python, whose
-device is untouched.
+"""Processes: fork, spawn, and what may be sent to them. Each test runs in a new Python that has not
+used a device.
 """
 
 from __future__ import annotations

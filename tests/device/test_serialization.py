@@ -59,6 +59,24 @@ def test_save_and_load(where, device, zipped):
     assert loaded["view"][0].item() == 77
 
 
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+@pytest.mark.parametrize("where", [None, "cpu", "dml:1"])
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr", "bsc"])
+def test_sparse(layout, where, zipped):
+    dense = torch.arange(24.0).reshape(4, 6).fmod(3.0)
+    blocks = {"blocksize": (2, 3)} if layout.startswith("b") else {}
+    saved = dense.to_sparse(layout=getattr(torch, f"sparse_{layout}"), **blocks).to("dml")
+    file = io.BytesIO()
+    torch.save({"sparse": saved, "dense": dense.to("dml")}, file, _use_new_zipfile_serialization=zipped)
+    file.seek(0)
+    loaded = torch.load(file, map_location=where)
+    assert loaded["sparse"].layout == saved.layout
+    assert loaded["sparse"].device == torch.device(where or "dml:0")
+    assert torch.equal(loaded["sparse"].cpu().to_dense(), dense) and torch.equal(loaded["dense"].cpu(), dense)
+    if layout == "coo":
+        assert loaded["sparse"].is_coalesced()
+
+
 @pytest.mark.parametrize("where", [None, "cpu", "dml"])
 def test_load_mapped(tmp_path, where):
     saved = content()
@@ -71,7 +89,7 @@ def test_load_mapped(tmp_path, where):
 @pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
 @pytest.mark.parametrize("name", ["privateuseone", "privateuseone:0", "privateuseone:1"])
 def test_load_what_torch_directml_saved(name, zipped, monkeypatch):
-    # It does not name its backend, so that files have torch's name of the key.
+    # It does not name its backend, so files contain torch's name of the dispatch key.
     saved = content()
     file = io.BytesIO()
     with monkeypatch.context() as context:

@@ -1,5 +1,5 @@
-"""Streams and events. All streams of a device are one queue, so what one promises holds for
-each.
+"""Streams and events. All streams of a device are one queue, so the guarantees of one hold for
+all.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def test_memory_freed_in_one_stream_is_not_taken_too_soon_by_another():
 
 def test_events():
     event = torch.dml.Event()
-    assert event.query()  # of nothing
+    assert event.query()  # nothing was recorded
     event.synchronize()
     some_work()
     event.record()

@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
+from tests.support.memory import allocated
+
 
 def in_threads(work: Callable[[int], object], count: int = 6) -> list[object]:
     with ThreadPoolExecutor(count) as pool:
@@ -91,7 +93,7 @@ def test_no_grad_and_dtype_are_a_threads_own():
 
 
 def test_threads_come_and_go():
-    before = torch.dml.memory_allocated()
+    before = allocated()
     for _ in range(20):
         in_threads(lambda seed: torch.ones(100, device="dml").sum().item(), 3)
     assert torch.dml.memory_allocated() == before

@@ -1,5 +1,5 @@
-"""Threads that do, in random order, everything that a program does with a device, and know what it
-must give.
+"""Threads that do, in random order, everything that a program does with a device, and check the
+results.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from tests.support.processes import THREADS, in_threads
 
 LIMIT_S = 240
 STEPS = 600
-# Tensors hold whole numbers below this: sums and products of them are exact in float32.
+# Tensors hold integers below this: sums and products of them are exact in float32.
 MODULUS = 251
 SIDE = 32
-LARGE = 40_000  # Elements; their bytes do not go through the command stream.
+LARGE = 40_000  # Elements; so many bytes are not copied in the command stream.
 
 
 @pytest.fixture(autouse=True)
 def watchdog() -> Iterator[None]:
-    """A deadlock ends the run with the stacks of all threads, rather than never."""
+    """A deadlock ends the run with the stacks of all threads."""
     faulthandler.dump_traceback_later(LIMIT_S, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
 
 
 class Worker:
-    """Tensors of one thread, on the device and on the CPU, and what can be done with them."""
+    """Tensors of one thread, on the device and on the CPU, and operations on them."""
 
     def __init__(self, index: int, devices: list[torch.device], capturing: list[threading.Lock]) -> None:
         at = index % len(devices)
@@ -151,10 +151,10 @@ class Worker:
 
     def draw(self) -> None:
         self.drawn.append(torch.rand(3, 5, device=self.device, generator=self.generator))
-        torch.randn(7, device=self.device)  # of the device's generator, which all share
+        torch.randn(7, device=self.device)  # from the device's generator, which all threads share
 
     def events_and_streams(self) -> None:
-        """One thread's events are reached in their order, whatever the stream."""
+        """One thread's events complete in order, whatever the stream."""
         event = torch.Event(self.device, enable_timing=True)
         with torch.dml.stream(self.stream):
             self.in_place()
@@ -180,13 +180,13 @@ class Worker:
         assert 0 < stats["allocated_bytes.all.current"] <= stats["reserved_bytes.all.current"]
 
     def visit(self) -> None:
-        """To another device and back, where there is one."""
+        """Copy to another device and back, if there is one."""
         tensor, expected = self.pick()
         other = self.random.choice(self.others)
         self.live.append(((tensor.to(other) + 1).to(self.device).remainder(MODULUS), (expected + 1).remainder(MODULUS)))
 
     def graph(self) -> None:
-        """Captures an update and replays it; a device captures for one thread at a time."""
+        """Capture an update and replay it; a device captures for one thread at a time."""
         if not self.capturing.acquire(blocking=False):
             return
         tensor, expected = self.pick()
@@ -208,7 +208,7 @@ def devices(request: pytest.FixtureRequest) -> list[torch.device]:
 
 def look_on(device: torch.device, done: Future[None]) -> int:
     """Start and stop the profiler until the others are done; return how many kernels of others it
-    saw.
+    recorded.
 
     This thread's own kernel is in each profile. (PyTorch starts the profiler in the main thread
     only.)
@@ -234,7 +234,7 @@ def test_everything_at_once(devices: list[torch.device], profiled: bool) -> None
         in_threads(lambda index: workers[index].run(STEPS))
     else:
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]):
-            pass  # The first one takes as long as the work of all threads.
+            pass  # The first result takes as long as the work of all threads.
         with ThreadPoolExecutor(1) as pool:
             done = pool.submit(in_threads, lambda index: workers[index].run(STEPS))
             others = look_on(devices[0], done)
@@ -247,8 +247,8 @@ def test_everything_at_once(devices: list[torch.device], profiled: bool) -> None
 
 
 def test_waits_from_all_sides(devices: list[torch.device]) -> None:
-    """Half of the threads enqueue; the others wait, ask, read and empty caches, and have nothing
-    else to do.
+    """Half of the threads enqueue; the others wait, query, read back and empty caches all the
+    time.
     """
     busy = threading.Semaphore(0)
     pinned = torch.empty(LARGE).pin_memory()
@@ -278,7 +278,7 @@ def test_waits_from_all_sides(devices: list[torch.device]) -> None:
             chance = random.Random(index)
             count, x = 0, torch.zeros(500, device=device)
             for _ in range(100):
-                burst = chance.randrange(1, 90)  # A batch is submitted somewhere within.
+                burst = chance.randrange(1, 90)  # A batch is submitted somewhere in the middle.
                 for _ in range(burst):
                     x = x + 1 if chance.random() < 0.5 else x.add_(1)
                 count += burst
@@ -292,7 +292,7 @@ def test_waits_from_all_sides(devices: list[torch.device]) -> None:
 
 
 def test_errors_of_kernels(device: torch.device) -> None:
-    """A bad index is raised once, by some thread's next call; what another thread computes stays
+    """A bad index is raised once, in the next call of some thread; the other threads' results stay
     right.
     """
     table = torch.arange(10.0, device=device)

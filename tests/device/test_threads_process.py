@@ -1,4 +1,4 @@
-"""Threads at the edges of a process's life: the first use of a device, and its loss."""
+"""Threads at the beginning and the end of a device's life: its first use, and its loss."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run(body: str) -> str:
 
 
 def test_the_first_use_of_two_devices_by_eight_threads():
-    """Devices are opened, seeded and profiled from the start once, and kernels are built once."""
+    """Devices are opened, seeded and profiled once, and kernels are built once."""
     out = run("""
 torch.manual_seed(7)
 results = [None] * 8
@@ -49,7 +49,7 @@ print("done")
 
 
 def test_a_loss_while_eight_threads_work_on_two_devices():
-    """Every thread of the lost device ends with the error; the others never notice."""
+    """Every thread of the lost device gets the error; the others are not affected."""
     out = run("""
 from torch_dml import engine
 lost, good, over, at_work = [], [], threading.Event(), threading.Barrier(9)

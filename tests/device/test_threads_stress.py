@@ -1,4 +1,4 @@
-"""Eight Python threads, and the threads of autograd, at work at once: no race, no deadlock, no
+"""Eight Python threads, and the threads of autograd, at the same time: no race, no deadlock, no
 wrong result.
 """
 
@@ -20,7 +20,7 @@ LIMIT_S = 240
 
 @pytest.fixture(autouse=True)
 def watchdog() -> Iterator[None]:
-    """A deadlock ends the run with the stacks of all threads, rather than never."""
+    """A deadlock ends the run with the stacks of all threads."""
     faulthandler.dump_traceback_later(LIMIT_S, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
@@ -34,8 +34,8 @@ def devices(request: pytest.FixtureRequest) -> list[torch.device]:
 
 
 def train(index: int, device: torch.device, steps: int = 12) -> list[torch.Tensor]:
-    """Train a network of this thread's own, with readbacks, uploads and a growing set of live
-    tensors on the way.
+    """Train this thread's network, with read-backs, uploads and an increasing set of live
+    tensors.
     """
     generator = torch.Generator().manual_seed(index)
     model = nn.Sequential(nn.Linear(20, 32), nn.Tanh(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 5))
@@ -102,7 +102,7 @@ def test_graphs_beside_eager_work(devices: list[torch.device]) -> None:
 
 
 def test_tensors_pass_between_threads(devices: list[torch.device]) -> None:
-    """Each thread goes on from its neighbour's tensor of the round before."""
+    """Each thread continues with its neighbour's tensor of the previous round."""
     current = [torch.full((1000,), float(index), device=devices[0]) for index in range(THREADS)]
     following = list(current)
     turn = threading.Barrier(THREADS, timeout=LIMIT_S / 2)
@@ -133,7 +133,7 @@ def test_copies_between_devices(devices: list[torch.device]) -> None:
 
 
 def test_memory_and_random_numbers(devices: list[torch.device]) -> None:
-    """Caches are emptied and statistics read while others allocate; drawn numbers never repeat."""
+    """Caches are emptied and statistics read while others allocate; random numbers never repeat."""
     drawn: list[torch.Tensor] = [torch.empty(0)] * THREADS
 
     def work(index: int) -> None:

@@ -23,7 +23,7 @@ class Batch:
 
 
 class Tokens(collections.UserDict):  # type: ignore[type-arg]
-    """As the batches of a tokenizer."""
+    """Like the batches of a tokenizer."""
 
     def to(self, device: torch.device) -> Tokens:
         return Tokens({key: value.to(device) for key, value in self.items()})

@@ -1,5 +1,5 @@
-"""Two devices at once. Where a machine has one adapter, it is two devices with nothing in common
-(see conftest).
+"""Two devices at once. If a machine has one adapter, it is opened as two independent devices (see
+conftest).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def test_events_across_devices():
     for _ in range(20):
         x += 1
     event = torch.dml.current_stream(0).record_event()
-    stream.wait_event(event)  # holds the host, as the other queue cannot be held
+    stream.wait_event(event)  # blocks the host, as the other queue cannot be blocked
     assert event.query()
     with torch.dml.stream(stream):
         assert x.to(TWO).eq(20).all().item()
@@ -115,7 +115,7 @@ def test_events_across_devices():
 def test_each_has_its_generator():
     torch.manual_seed(5)
     a, b = torch.rand(4, device=ONE), torch.rand(4, device=TWO)
-    assert torch.equal(a.cpu(), b.cpu())  # one seed, one stream of numbers
+    assert torch.equal(a.cpu(), b.cpu())  # the same seed gives the same numbers
     torch.rand(4, device=ONE)
     torch.dml.manual_seed_all(5)
     assert torch.equal(torch.rand(4, device=TWO).cpu(), b.cpu())
@@ -140,7 +140,7 @@ def test_each_has_its_memory():
     torch.dml.set_per_process_memory_fraction(0.01, 1)
     try:
         assert torch.dml.get_per_process_memory_fraction(1) == 0.01
-        # Each is within what every adapter allocates at once.
+        # Each is below the maximum size of an allocation on every adapter.
         part = min(torch.dml.mem_get_info(1)[1] // 100, 1 << 30)
         torch.dml.empty_cache()
         with pytest.raises(torch.OutOfMemoryError, match="Device 1"):

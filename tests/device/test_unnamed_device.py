@@ -1,4 +1,4 @@
-"""What PyTorch does where a program names no device and CUDA would be meant: the device is."""
+"""Functions of PyTorch that mean CUDA when a program names no device: they use this device."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_saved_tensors_are_pinned() -> None:
     for pin_memory in (False, True):
         with torch.autograd.graph.save_on_cpu(pin_memory):
             result = x.sin()
-        # The packed tensor is the hooks' own: what unpacks it says whether it came from pinned
+        # The packed tensor is internal to the hooks: unpacking it shows whether it was in pinned
         # memory.
         packed = torch.autograd.graph.save_on_cpu(pin_memory).pack_hook(x.detach())[1]
         assert packed.is_pinned() == pin_memory and packed.equal(x.detach().cpu())

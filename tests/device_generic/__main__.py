@@ -1,9 +1,9 @@
 """Run PyTorch's device-generic tests on the device.
 
-PyTorch's files are in a source tree of its release, which --pytorch names. Results are kept as JSON
-lines: a run that was stopped goes on where it was, unless torch, the adapter, the libraries or the
-source tree are others. Ends with 1 if a test fails that the file of known differences does not
-explain, or if it explains one that fails no more; with 2 if there are no tests to run.
+PyTorch's files are in a source tree of its release, which --pytorch names. Results are stored as
+JSON lines: a run that was stopped can be resumed, unless torch, the adapter, the libraries or the
+source tree have changed. The exit status is 1 if a test fails that the file of known differences
+does not explain, or if the file explains one that no longer fails; 2 if there are no tests to run.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 
 # As for the other tests: two devices on every machine, no warning of a software adapter, and no
-# time lost in optimising kernels that run a few times. Before the first device is asked for; the
-# worker processes inherit them.
+# optimisation of kernels that run a few times. Set before the first device is opened; the worker
+# processes inherit them.
 os.environ.setdefault("TORCH_DML_DEVICES_PER_ADAPTER", "2")
 os.environ.setdefault("TORCH_DML_SOFTWARE", "0")
 os.environ.setdefault("GALLIVM_PERF", "nopt")
@@ -120,7 +120,7 @@ def _run(
     known: list[differences.Difference],
     console: Console,
 ) -> None:
-    """Run what is not kept yet, with a bar."""
+    """Run the tests without a stored result, with a progress bar."""
     missing = [test for test in tests if test not in kept.results]
     columns = (
         *(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()),
@@ -137,7 +137,7 @@ def _run(
 
 
 def _control(tests: list[Test], files: dict[str, Path], options: argparse.Namespace, kept: ResultFile) -> None:
-    """What went wrong on the device runs again on the CPU."""
+    """Run the tests that failed on the device on the CPU."""
     if torch.device(options.device).type == "cpu":
         return
     wrong = [test for test in tests if kept.results[test].wrong and kept.results[test].control is None]
@@ -153,7 +153,7 @@ def _found(
     known: list[differences.Difference],
     console: Console,
 ) -> tuple[Subject, dict[Test, Result]]:
-    """What the tests give; what an earlier run of the same gave is kept."""
+    """The results of the tests; stored results of an earlier run are reused."""
     if options.again:
         kept = ResultFile.of_later_libraries(options.results, subject, set(tests))
     else:

@@ -1,4 +1,4 @@
-"""The failures that are known, with their reasons: docs/data/device_generic_differences.toml."""
+"""The known failures, with their reasons: docs/data/device_generic_differences.toml."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ else:
 
 @dataclass(frozen=True)
 class Difference:
-    """Tests that fail with such a message, and why."""
+    """Tests that fail with such a message, and the reason."""
 
     why: str
-    tests: tuple[str, ...]  # expressions that match all of "file::class::name"
-    message: str = ""  # an expression that the message has a match of
+    tests: tuple[str, ...]  # regular expressions that match all of "file::class::name"
+    message: str = ""  # a regular expression that occurs in the message
 
     def names(self, test: Test) -> bool:
-        """Whether this speaks of a test."""
+        """Whether this is about a test."""
         return any(re.fullmatch(expression, str(test)) for expression in self.tests)
 
     def covers(self, result: Result) -> bool:
@@ -35,7 +35,7 @@ class Difference:
 
 
 def read(path: Path, torch: str) -> list[Difference]:
-    """The differences of a TOML file that there are in a version of torch, such as "2.14.1"."""
+    """The differences in a TOML file that apply to a version of torch, such as "2.14.1"."""
     return [
         Difference(entry["why"].strip(), tuple(entry["tests"]), entry.get("message", ""))
         for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("difference", [])
@@ -49,9 +49,7 @@ def explanation(result: Result, known: Iterable[Difference]) -> Difference | Non
 
 
 def outdated(results: Iterable[Result], known: Iterable[Difference], everything: Iterable[Test]) -> list[str]:
-    """The expressions that explain nothing, where all of the tests (of all there are) that they
-    match were run.
-    """
+    """The expressions that explain nothing, although all tests that they match were run."""
     ran = {result.test: result for result in results}
     everything = list(everything)
     found = []

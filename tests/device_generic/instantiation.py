@@ -1,4 +1,4 @@
-"""A file of tests, imported and instantiated for one kind of device alone."""
+"""A file of tests, imported and instantiated for one device type."""
 
 from __future__ import annotations
 
@@ -14,22 +14,20 @@ from typing import Any
 import torch
 import torch_dml  # noqa: F401 - before PyTorch's machinery, which looks for backends when it is imported
 
-# By this name PyTorch's machinery knows the devices of every backend that is not its own.
+# The name in PyTorch's machinery for the devices of all out-of-tree backends.
 BACKEND = "privateuse1"
 
 
 def instantiated_as(device: str) -> str:
-    """The kind of device that PyTorch's machinery instantiates tests for: "privateuse1" for
-    "dml".
-    """
+    """The device type for which PyTorch's machinery instantiates tests: "privateuse1" for "dml"."""
     kind = torch.device(device).type
     return BACKEND if kind == torch._C._get_privateuse1_backend_name() else kind
 
 
 @cache
 def cases(file: Path, device: str) -> dict[str, type[unittest.TestCase]]:
-    """The classes of a file's device-generic tests for a kind of device, by name. What the file
-    prints is printed.
+    """The classes of a file's device-generic tests for a device type, by name. The file's output is
+    printed.
     """
     os.environ["PYTORCH_TESTING_DEVICE_ONLY_FOR"] = instantiated_as(device)
     base = _base(device)
@@ -44,28 +42,28 @@ def names(case: type[unittest.TestCase]) -> list[str]:
 
 
 def renamed(case: str, name: str, device: str, other: str) -> tuple[str, str]:
-    """A class's and a test's name, as they are for another kind of device."""
+    """A class's and a test's name for another device type."""
     kind, to = torch.device(device).type, torch.device(other).type
     before, _, after = name.rpartition(f"_{kind}")
     return case.removesuffix(kind.upper()) + to.upper(), f"{before}_{to}{after}"
 
 
 def _base(device: str) -> Any:
-    """PyTorch's class that the tests of a device inherit from."""
+    """PyTorch's base class of the tests for a device type."""
     from torch.testing._internal import common_device_type as machinery
 
     if instantiated_as(device) == BACKEND:
-        # The base gets the backend's name when the first test of a process is instantiated, and
-        # tests have it in theirs from then on. Given now, a test has the same name whatever was
-        # instantiated before it.
+        # The base class gets the backend's name when the first test of a process is instantiated,
+        # and later tests have it in their names. It is set now, so that a test has the same name
+        # whatever was instantiated before.
         machinery.PrivateUse1TestBase.setUpClass()
     kind = torch.device(device).type
     return next(base for base in machinery.device_type_test_bases if base.device_type == kind)
 
 
 def _imported(file: Path) -> ModuleType:
-    """Import a file under its own name, as `python FILE` would, with the files beside it at
-    hand.
+    """Import a file under its own name, as `python FILE` would, so that it can import the files of
+    its folder.
     """
     if str(file.parent) not in sys.path:
         sys.path.insert(0, str(file.parent))

@@ -1,4 +1,4 @@
-"""docs/reference/device_generic.md: what a run found."""
+"""docs/reference/device_generic.md: the results of a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ the CPU too` are those of the failed, crashed and too slow that say nothing of t
 which an operator fell back to the CPU.
 """
 
-# What `counts` counts.
+# The columns of `counts`.
 COUNTED = ("passed", "failed", "skipped", "crashed", "too slow", "wrong on the CPU too", "through the CPU")
 
 
@@ -81,7 +81,7 @@ def _table(results: Sequence[Result], totals: Counter[str]) -> list[str]:
 
 
 def counts(results: Sequence[Result]) -> list[int]:
-    """As `COUNTED` says."""
+    """The counts of `COUNTED`."""
     verdicts = Counter(result.verdict for result in results)
     return [
         verdicts[Verdict.PASS],
@@ -94,7 +94,7 @@ def counts(results: Sequence[Result]) -> list[int]:
 
 
 def _reasons(explained: Iterable[tuple[Difference, Result]]) -> list[str]:
-    """A line for each reason: how many tests have it, and which."""
+    """A line for each reason: the number of its tests, and which they are."""
     found: dict[str, list[Test]] = defaultdict(list)
     for difference, result in explained:
         found[difference.why].append(result.test)
@@ -107,11 +107,11 @@ def _named(tests: Sequence[Test], limit: int = 8) -> str:
 
 
 def _on_cpu(results: Iterable[Result]) -> list[str]:
-    """Each operator that fell back, and in how many tests it did."""
+    """Each operator that fell back, and the number of tests in which it did."""
     found = Counter(name for result in results for name in result.fallbacks)
     return [f"- `{name}`: {count}" for name, count in sorted(found.items(), key=lambda item: (-item[1], item[0]))]
 
 
 def _cell(result: Result) -> str:
-    """The message, as Markdown shows it on one line."""
+    """The message, escaped as one line of Markdown."""
     return f"{result.verdict.value}: {result.message[:200]}".replace("<", "\\<").replace("|", "\\|")

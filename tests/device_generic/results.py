@@ -1,4 +1,4 @@
-"""What a run found."""
+"""The results of a run."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..support import json_lines
 
 @dataclass(frozen=True, order=True)
 class Test:
-    """A test: its file as it was named, its class and its name."""
+    """A test: its file as it was given, its class and its name."""
 
-    __test__ = False  # pytest is not to collect it
+    __test__ = False  # pytest must not collect it
 
     file: str
     case: str
@@ -26,31 +26,31 @@ class Test:
 
 
 class Verdict(str, Enum):
-    """What came of a test."""
+    """The verdict on a test."""
 
     CRASH = "crash"
     TIMEOUT = "timeout"
     ERROR = "error"  # an exception that is no assertion
     FAIL = "fail"  # an assertion, or a success where PyTorch expects a failure
     PASS = "pass"
-    SKIP = "skip"  # also a failure that PyTorch expects
+    SKIP = "skip"  # also for a failure that PyTorch expects
 
 
 FINE = (Verdict.PASS, Verdict.SKIP)
-# Verdicts of the process that ran the test: another run may end otherwise.
+# Verdicts on the process that ran the test, which may differ in another run.
 INTERRUPTED = (Verdict.CRASH, Verdict.TIMEOUT)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a test."""
+    """The result of a test."""
 
     test: Test
     verdict: Verdict
     message: str = ""
-    fallbacks: dict[str, int] = field(default_factory=dict)  # how often which operator ran on the CPU
+    fallbacks: dict[str, int] = field(default_factory=dict)  # how often each operator ran on the CPU
     seconds: float = 0.0
-    control: Verdict | None = None  # of the same test on the CPU, which runs where the device's is wrong
+    control: Verdict | None = None  # of the same test on the CPU, which is run if it fails on the device
 
     @property
     def wrong(self) -> bool:
@@ -59,7 +59,7 @@ class Result:
 
     @property
     def shared(self) -> bool:
-        """Whether the test goes wrong on the CPU too: then it says nothing of the device."""
+        """Whether the test fails on the CPU too, so that it is not a fault of the device."""
         return self.wrong and self.control is not None and self.control not in FINE
 
     @property
@@ -71,7 +71,7 @@ class Result:
         return f"{self.test}: {self.verdict.value}: {self.message[:300]}"
 
     def to_line(self) -> dict[str, Any]:
-        """The result as a line of JSON has it."""
+        """The result as a JSON line."""
         values = asdict(self)
         return {**values.pop("test"), **values}
 
@@ -84,13 +84,15 @@ class Result:
         return cls(test, Verdict(values.pop("verdict")), control=control and Verdict(control), **values)
 
 
-# Between the libraries of a subject, some of whose tests ran again with later ones.
+# Separates the libraries of a subject some of whose tests were run again with later libraries.
 LATER = ", then "
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What ran. Results of equal subjects belong together, of files that have not changed."""
+    """What was tested. Results can be combined if their subjects are equal and their files have not
+    changed.
+    """
 
     torch: str
     adapter: str
@@ -100,14 +102,14 @@ class Subject:
 
 
 class OtherSubjectError(Exception):
-    """Results of another subject are not to be mixed with these."""
+    """Results of another subject must not be mixed with these."""
 
 
 class ResultFile:
-    """The results of a subject; those of an earlier run of the same subject are kept."""
+    """The results of a subject, including those of an earlier run with the same subject."""
 
     def __init__(self, path: Path, subject: Subject, fresh: bool = False) -> None:
-        """Open `path`. With `fresh`, or if it holds another subject's results, it starts empty."""
+        """Open `path`. With `fresh`, or if it has another subject's results, it starts empty."""
         self.results: dict[Test, Result] = {}
         if not fresh and path.exists() and json_lines.read(path)[0]:
             before, found = read_all(path)
@@ -122,16 +124,15 @@ class ResultFile:
         self._file = json_lines.LineFile(path, asdict(subject), (one.to_line() for one in self.results.values()))
 
     def add(self, result: Result) -> None:
-        """Keep a result, on disk at once."""
+        """Store a result, on disk at once."""
         self.results[result.test] = result
         self._file.add(result.to_line())
 
     @classmethod
     def of_later_libraries(cls, path: Path, subject: Subject, again: Collection[Test]) -> ResultFile:
-        """
-        Open the results of other libraries to add to them those of tests that run `again`.
+        """Open the results of other libraries, to replace those of the tests `again`.
 
-        All others stay, crashes and time-outs too.
+        All other results stay, including crashes and time-outs.
         """
         before, found = read_all(path)
         if replace(before, libraries=subject.libraries) != subject:
@@ -151,7 +152,7 @@ class ResultFile:
 
 
 def read_all(path: Path) -> tuple[Subject, dict[Test, Result]]:
-    """What ran, and every result in a file, crashes and time-outs included."""
+    """The subject and all results of a file, including crashes and time-outs."""
     subject, lines = json_lines.read(path)
     results = map(Result.from_line, lines)
     return Subject(**subject), {result.test: result for result in results}

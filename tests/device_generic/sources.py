@@ -1,4 +1,4 @@
-"""The files of tests, and the source tree of PyTorch that most of them are in."""
+"""The files of tests, and PyTorch's source tree, which contains most of them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import torch
 
-# Of PyTorch's `test` folder: what the device-generic tests of its operators, modules and optimizers
-# are in.
+# Files of PyTorch's `test` folder with the device-generic tests of its operators, modules and
+# optimizers.
 PYTORCH_FILES = (
     *("test_binary_ufuncs.py", "test_indexing.py", "test_linalg.py", "test_modules.py", "test_ops.py"),
     *("test_optim.py", "test_reductions.py", "test_shape_ops.py", "test_sort_and_select.py", "test_spectral_ops.py"),
@@ -33,8 +33,8 @@ class Tree:
     """A source tree of PyTorch."""
 
     folder: Path
-    version: str  # as its version.txt has it
-    commit: str = ""  # "" where the tree is no checkout
+    version: str  # the contents of its version.txt
+    commit: str = ""  # "" if the tree is not a checkout
 
     @property
     def exact(self) -> bool:
@@ -48,13 +48,13 @@ class Tree:
 
 
 def released(version: str = torch.__version__) -> str:
-    """The release that a version is of: "2.14.1" of "2.14.1+cpu"."""
+    """The release of a version: "2.14.1" for "2.14.1+cpu"."""
     return version.partition("+")[0]
 
 
 def open_tree(folder: Path) -> Tree:
-    """The source tree in a folder. Raises SourceError where it is not one of the installed torch's
-    minor version.
+    """The source tree in a folder. Raises SourceError if its minor version is not that of the
+    installed torch.
     """
     how = f"{folder} {{}}. The tests of torch {released()} are in its source tree:\n" + HOW_TO_GET_IT.format(
         version=released()
@@ -71,15 +71,15 @@ def open_tree(folder: Path) -> Tree:
 
 
 def minor(version: str) -> tuple[str, ...]:
-    """("2", "14") of "2.14.1". A release's version.txt need not have the patch, but has the minor
-    version.
+    """("2", "14") for "2.14.1". A release's version.txt may lack the patch version, but not the
+    minor version.
     """
     return tuple(version.split(".")[:2])
 
 
 def _commit(folder: Path) -> str:
-    """The commit of a checkout's root, "" for any other folder, also for one inside of another
-    repository.
+    """The commit of a checkout, if the folder is its root; "" for any other folder, even inside of
+    another repository.
     """
     try:
         found = subprocess.run(
@@ -92,16 +92,15 @@ def _commit(folder: Path) -> str:
 
 
 def suites() -> dict[str, Path]:
-    """The files of this project, by name."""
+    """This project's files, by name."""
     return {f"suites/{file.name}": file for file in sorted(SUITES.glob("*.py")) if file.name != "__init__.py"}
 
 
 def choose(names: Iterable[str], tree: Tree | None) -> dict[str, Path]:
-    """
-    The files of these names: of the source tree's `test`, of the suites, or paths. Without names:
-    all there are.
+    """The files with these names: from the source tree's `test`, from the suites, or paths. Without
+    names: all of them.
 
-    Raises SourceError where there is no such file.
+    Raises SourceError if there is no such file.
     """
     if not names:
         found = suites()

@@ -17,7 +17,7 @@ LENGTH = 600  # of a message, in characters
 
 
 class Recorder(unittest.TestResult):
-    """What unittest says of a single test; the first thing that went wrong counts."""
+    """Collects unittest's results of a single test; the first failure counts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,8 +52,8 @@ class Recorder(unittest.TestResult):
 
 
 def run_test(case: type[unittest.TestCase], test: Test, device: str) -> Result:
-    """Run a test in this process. What it leaves behind on the device, such as a bad index, is its
-    own failure.
+    """Run a test in this process. Errors that it leaves pending on the device, such as a bad index,
+    count as its failure.
     """
     before, start = Counter(fallbacks()), time.perf_counter()
     recorder = Recorder()
@@ -74,8 +74,7 @@ def run_test(case: type[unittest.TestCase], test: Test, device: str) -> Result:
 
 
 def described(error: BaseException) -> str:
-    """
-    The type and the words of an error.
+    """The type and the message of an error.
 
     PyTorch's tests of its databases raise an error of their own, which names the sample, from the
     one that occurred.
@@ -87,13 +86,13 @@ def described(error: BaseException) -> str:
 
 
 def _words(error: BaseException) -> str:
-    """What an error says, without PyTorch's recipe to run the test again."""
+    """An error's message, without PyTorch's instructions for running the test again."""
     text, _, _ = " ".join(str(error).replace("\\n", " ").split()).partition("To execute this test")
     return text.rstrip()
 
 
 def _cause(error: BaseException) -> BaseException:
-    """The error that occurred, of one that PyTorch's machinery wrapped."""
+    """The original error of one that PyTorch's machinery wrapped."""
     while type(error) is Exception and error.__cause__ is not None:
         error = error.__cause__
     return error
@@ -104,7 +103,7 @@ def _verdict(error: BaseException) -> Verdict:
 
 
 def _left_behind(device: str) -> Exception | None:
-    """An error of the device that no operator of the test has raised."""
+    """A pending error of the device that no operator of the test has raised."""
     found = None
     with contextlib.suppress(AttributeError):  # The CPU has nothing to wait for.
         module = torch.get_device_module(device)

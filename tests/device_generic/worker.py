@@ -1,4 +1,4 @@
-"""Tests in processes of their own, which are replaced when they crash or lose the device."""
+"""Tests in processes of their own, which are replaced if they crash or lose the device."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ COLLECTION_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class Work:
-    """Running tests of these files, by their names, on a device."""
+    """Runs tests of these files, by their names, on a device."""
 
     files: Mapping[str, Path]
     device: str
 
     def prepare(self, test: Test) -> None:
-        """Import the test's file: a process does it once."""
+        """Import the test's file, once in a process."""
         instantiation.cases(self.files[test.file], self.device)
 
     def perform(self, test: Test) -> Result:
         """Run a test."""
         cases = instantiation.cases(self.files[test.file], self.device)
-        print(test, flush=True)  # What ends the process is the last thing that it printed.
+        print(test, flush=True)  # The last line that is printed names the test that ended the process.
         return run_test(cases[test.case], test, self.device)
 
     def crashed(self, test: Test, message: str) -> Result:
@@ -41,13 +41,13 @@ class Work:
         return Result(test, Verdict.TIMEOUT, message)
 
     def spoils(self, result: Result) -> bool:
-        """The tests after a loss get a device that works."""
+        """After a device loss, the following tests need a working device."""
         return DEVICE_LOST.search(result.message) is not None
 
 
 @dataclass(frozen=True)
 class Control:
-    """Running the same tests on the CPU."""
+    """Runs the same tests on the CPU."""
 
     work: Work
 
@@ -56,7 +56,7 @@ class Control:
         instantiation.cases(self.work.files[test.file], "cpu")
 
     def perform(self, test: Test) -> tuple[Test, Verdict]:
-        """Run the test's twin."""
+        """Run the test's counterpart."""
         case, name = instantiation.renamed(test.case, test.name, self.work.device, "cpu")
         cases = instantiation.cases(self.work.files[test.file], "cpu")
         if case not in cases or not hasattr(cases[case], name):
@@ -87,13 +87,13 @@ class Collection:
 
 @dataclass(frozen=True)
 class Collecting:
-    """Finding the tests of these files, by their names."""
+    """Finds the tests of these files, by their names."""
 
     files: Mapping[str, Path]
     device: str
 
     def prepare(self, name: str) -> None:
-        """Nothing: importing the file is the work."""
+        """Nothing to prepare: importing the file is the task."""
 
     def perform(self, name: str) -> Collection:
         """Import a file and list its tests."""
@@ -118,15 +118,15 @@ class Collecting:
 
 
 def collect(files: Mapping[str, Path], device: str, jobs: int) -> list[Collection]:
-    """The tests of every file, in the files' order."""
+    """The tests of every file, in the order of files."""
     lanes = [iter(files)] * min(jobs, len(files))
     found = {one.file: one for one in workers.run(Collecting(files, device), lanes, COLLECTION_SECONDS)}
     return [found[name] for name in files]
 
 
 def run(tests: Iterable[Test], files: Mapping[str, Path], device: str, jobs: int, timeout: float) -> Iterator[Result]:
-    """Run the tests in `jobs` processes, each within `timeout` seconds; give each result when it is
-    there.
+    """Run the tests in `jobs` processes, each within `timeout` seconds; yield each result when it
+    is available.
     """
     return workers.run(Work(files, device), [iter(tests)] * jobs, timeout)
 
@@ -134,5 +134,5 @@ def run(tests: Iterable[Test], files: Mapping[str, Path], device: str, jobs: int
 def control(
     tests: Iterable[Test], files: Mapping[str, Path], device: str, jobs: int, timeout: float
 ) -> Iterator[tuple[Test, Verdict]]:
-    """What comes of the same tests on the CPU, where they are instantiated for it."""
+    """The verdicts of the same tests on the CPU, where they are instantiated for it."""
     return workers.run(Control(Work(files, device)), [iter(tests)] * jobs, timeout)

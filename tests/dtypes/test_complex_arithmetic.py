@@ -31,7 +31,9 @@ def numbers(*sizes: int, dtype: torch.dtype = torch.complex64) -> torch.Tensor:
 @pytest.mark.parametrize("name", BINARY)
 @dtypes(*OTHERS)
 def test_promotion(name: str, dtype: torch.dtype) -> None:
-    """Complex tensors with tensors of any dtype, on either side, of one element and of none."""
+    """Complex tensors with tensors of any dtype, as either operand, with one element and with
+    none.
+    """
     function = BINARY[name]
     z = numbers(3, 4)
     for x in (numbers(3, 4, dtype=dtype), numbers(4, dtype=dtype), numbers(dtype=dtype), numbers(0, 4, dtype=dtype)):
@@ -173,7 +175,7 @@ def test_reals_into_complex_tensors(name: str, dtype: torch.dtype) -> None:
 
 @pytest.mark.allow_fallback
 def test_what_takes_no_complex_tensor_for_its_result() -> None:
-    """Or takes one without a kernel."""
+    """Or that accept one, but have no kernel."""
     x = numbers(4, 4, dtype=torch.float32)
     for function in (
         lambda x, out: torch.neg(x, out=out),
@@ -197,13 +199,13 @@ def test_orderings_are_refused() -> None:
     z = torch.randn(3, dtype=torch.complex64)
     for function in (torch.lt, torch.maximum, torch.fmod, torch.atan2, torch.hypot, torch.remainder):
         for operand in (z, z.to("dml")):
-            with pytest.raises((RuntimeError, TypeError)):  # torch 2.15 has TypeError of some
+            with pytest.raises((RuntimeError, TypeError)):  # torch 2.15 raises TypeError for some
                 function(operand, operand)
 
 
 @dtypes(*COMPLEX)
 def test_powers_of_numbers_are_contiguous(dtype: torch.dtype) -> None:
-    """As the CPU's; and all powers of 1 are 1, whatever the exponent."""
+    """As on the CPU; and all powers of 1 are 1, whatever the exponent."""
     z = numbers(3, 4, 2, dtype=dtype).permute(2, 0, 1)
     for number in (0.5 + 1j, 1, 2.5):
         assert_same_outcome(lambda z, number=number: torch.pow(number, z), z)
@@ -241,7 +243,7 @@ def test_lists_with_packed_numbers(name: str, where: str) -> None:
 
 
 def test_conjugates_of_real_numbers_in_place():
-    """They are the numbers themselves: nothing is written, not even where elements share memory."""
+    """They equal the numbers: nothing is written, not even if elements share memory."""
     shared = torch.ones(1).expand(3).to("dml")
     one = torch.ones(1).to("dml").expand(3)
     for x in (shared, one, torch.arange(3).to("dml")):

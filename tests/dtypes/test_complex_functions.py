@@ -1,5 +1,5 @@
-"""Functions of complex tensors: accuracy beside the CPU's own, special values, and the identities
-of signs.
+"""Functions of complex tensors: accuracy compared with the CPU's, special values, and identities of
+signs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def samples(count: int = 500) -> dict[str, torch.Tensor]:
 
 
 def worst(got: torch.Tensor, exact: torch.Tensor) -> float:
-    """The largest distance, relative, in units of float32's rounding."""
+    """The largest relative distance, in units of float32's rounding."""
     far = (got.to(exact.dtype) - exact).abs() / exact.abs()
     usual = (exact.abs() < 1e38) & (exact.abs() > 1e-36)
     return float(far[usual].max()) / 2**-24 if usual.any() else 0.0
@@ -52,7 +52,7 @@ def worst(got: torch.Tensor, exact: torch.Tensor) -> float:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_accuracy(name: str) -> None:
-    """The error of complex64 against complex128 is at most a little above the CPU's own."""
+    """The error of complex64 against complex128 is at most slightly above the CPU's."""
     function = FUNCTIONS[name]
     for kind, z in samples().items():
         narrow = z.to(torch.complex64)
@@ -64,13 +64,13 @@ def test_accuracy(name: str) -> None:
 @pytest.mark.parametrize("name", FUNCTIONS)
 @dtypes(*COMPLEX)
 def test_special_values(name: str, dtype: torch.dtype) -> None:
-    """Infinities, NaN and both zeros give what the CPU gives; zeros may have another sign."""
+    """Infinities, NaN and both zeros give the CPU's results, up to the sign of zeros."""
     function = FUNCTIONS[name]
     values = (0.0, -0.0, 1.0, -2.5, math.inf, -math.inf, math.nan)
     for re, im in product(values, values):
         z = torch.tensor([complex(re, im)], dtype=dtype)
         got = function(z.to("dml")).cpu()
-        # The CPU has two: for single elements, and for rows of them.
+        # The CPU has two results: for single elements, and for vectors.
         allowed = [function(z), function(z.repeat(16))[:1]]
         assert any(_same(got, want) for want in allowed), f"{name}({z.item()}): {got.item()}; cpu: {allowed}"
 
@@ -85,7 +85,7 @@ def _same(got: torch.Tensor, want: torch.Tensor) -> bool:
 
 
 def _alike(ours: float, theirs: float, nan: bool) -> bool:
-    """Beside NaN the sign of an infinity is open, as in C."""
+    """In a number with a NaN part the sign of an infinity is not specified, as in C."""
     if math.isnan(ours) or math.isnan(theirs):
         return math.isnan(ours) and math.isnan(theirs)
     if nan:

@@ -52,7 +52,7 @@ def test_reductions_to_other_places() -> None:
         assert_matches_cpu(function, z, rtol=1e-5, atol=1e-5, widen=False)
 
 
-# Complex numbers as reals, and the reverse.
+# Conversions from complex to real numbers, and the reverse.
 TARGETS = [
     *((torch.complex64, to) for to in (torch.float32, torch.float64, torch.int64, torch.bool, torch.complex128)),
     *((source, to) for source in (torch.float32, torch.int32, torch.bool) for to in COMPLEX),
@@ -80,7 +80,7 @@ def test_reductions_between_reals_and_complex_numbers(name: str, source: torch.d
         return torch.empty(sizes, dtype=to, device=z.device)
 
     sizes = (4, 5) if name.startswith("cum") else (4,)
-    # Of integers a mean has to be asked for.
+    # The mean of integers requires a dtype.
     dtype = {"dtype": to} if name == "mean" else {}
     for function in (
         lambda z: reduce(z, 1, dtype=to),
@@ -267,7 +267,7 @@ def test_wrong_limits_of_norms() -> None:
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop])
 @pytest.mark.parametrize("foreach", [False, True])
 def test_training(optimizer: type[torch.optim.Optimizer], foreach: bool) -> None:
-    """A complex linear map is learnt as on the CPU."""
+    """Training of a complex linear map agrees with the CPU's."""
 
     def run(w: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         w = w.clone().requires_grad_()

@@ -1,4 +1,4 @@
-"""Operators that move the elements of complex tensors; copies between dtypes and devices; new
+"""Operators that move elements of complex tensors; copies between dtypes and devices; creation of
 complex tensors.
 """
 
@@ -131,7 +131,7 @@ def test_creation() -> None:
 
 
 def test_magnitude_and_angle_in_float16() -> None:
-    """It is torch's from 2.15 on: float32's result, rounded once."""
+    """As in torch from 2.15 on: float32's result, rounded once."""
     x, y = 1000 * torch.rand(3, 4).half(), 6 * torch.rand(4).half()
     if TORCH < (2, 15):
         assert_same_outcome(torch.polar, x, y)
@@ -171,7 +171,7 @@ def test_filling_reals(dtype: torch.dtype) -> None:
 
 
 def test_random_numbers() -> None:
-    """Uniform and normal parts; a seed gives the same numbers again."""
+    """Uniform and normal parts; the same seed gives the same numbers."""
     torch.manual_seed(3)
     z = torch.randn(20000, dtype=torch.complex64, device="dml")
     torch.manual_seed(3)

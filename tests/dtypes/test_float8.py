@@ -1,4 +1,4 @@
-"""Floats of 8 bits: kept, moved and converted as the CPU does it, to the bit."""
+"""8-bit floats: stored, moved and converted bit for bit as on the CPU."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HALF_BITS = torch.arange(-32768, 32768, dtype=torch.int32).to(torch.int16)
 
 
 def every(dtype: torch.dtype) -> torch.Tensor:
-    """All elements that there are."""
+    """All elements of the dtype."""
     return torch.arange(256, dtype=torch.int32).to(torch.uint8).view(dtype)
 
 
@@ -24,11 +24,10 @@ def bits(x: torch.Tensor) -> torch.Tensor:
 
 
 def rounded(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """
-    The CPU's conversion.
+    """The CPU's conversion.
 
-    From torch 2.13 on that gives of what e4m3fn has no room for its largest number; the device
-    gives NaN, as before.
+    From torch 2.13 on it converts numbers out of e4m3fn's range to the largest number; the device
+    converts them to NaN, as earlier versions did.
     """
     result = x.to(dtype)
     if TORCH < (2, 13) or dtype != torch.float8_e4m3fn:
@@ -64,8 +63,8 @@ def test_casts_to_floats(dtype: torch.dtype) -> None:
 @pytest.mark.smoke
 @dtypes(FLOAT8)
 def test_casts_of_floats(dtype: torch.dtype) -> None:
-    """All halves; and of other floats what lies about the middles between neighbours, and far
-    outside.
+    """All halves; and for other floats numbers close to the midpoints between neighbours, and far
+    out of range.
     """
     for source in (torch.float16, torch.bfloat16):
         x = HALF_BITS.view(source)
@@ -153,7 +152,7 @@ def test_movement(dtype: torch.dtype) -> None:
     for function in functions:
         expected, actual = function(x, rows, mask), function(*to_device((x, rows, mask), "dml"))
         if expected.dtype == dtype:
-            # A NaN that is not moved but chosen by a number's side is the format's own.
+            # A NaN that is not moved, but selected with a number, is the format's own.
             same = bits(actual) == bits(expected)
             assert (same | expected.isnan()).all()
             assert torch.equal(actual.isnan().cpu(), expected.isnan())

@@ -1,5 +1,5 @@
-"""Integers of 16, 32 and 64 bits without a sign: kept, converted, and the little that the CPU
-computes with them.
+"""Unsigned integers of 16, 32 and 64 bits: stored, converted, and the few operators that the CPU
+has for them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ def top(dtype: torch.dtype) -> int:
 
 
 def numbers(dtype: torch.dtype) -> torch.Tensor:
-    """Small ones, the middle, and the largest."""
+    """Small numbers, the middle, and the largest."""
     middle = top(dtype) // 2
     return torch.tensor([0, 1, 2, 77, middle - 1, middle, middle + 1, top(dtype) - 2, top(dtype) - 1], dtype=dtype)
 
 
 def bits(x: torch.Tensor) -> torch.Tensor:
-    """As signed integers of the same size, which compare."""
+    """Reinterpreted as signed integers of the same size, which can be compared."""
     signed = {2: torch.int16, 4: torch.int32, 8: torch.int64}
     return x.cpu().view(signed[x.element_size()]) if x.dtype in UNSIGNED else x.cpu()
 

@@ -1,5 +1,5 @@
-"""Losing a device: every call on it raises, nothing hangs, the other device works, and the process
-ends cleanly.
+"""Device loss: every call raises, nothing hangs, the other device works, and the process ends
+cleanly.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ def test_the_process_ends_though_nobody_caught_it():
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems run every handler")
 def test_the_process_ends_though_the_driver_waits_for_the_gpu():
-    """An exit handler that never returns stands for the driver's; it is registered before the
-    driver starts.
+    """An exit handler that never returns takes the place of the driver's; it is registered before
+    the driver starts.
     """
     waits = "import ctypes\nlibc = ctypes.CDLL(None)\nassert libc.on_exit(libc.pause, None) == 0\n"
     result = run_python(

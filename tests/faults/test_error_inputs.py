@@ -1,8 +1,7 @@
-"""
-OpInfo's wrong inputs of every operator: the device raises what the CPU raises, and nothing where it
-does not.
+"""OpInfo's invalid inputs of every operator: the device raises exactly if the CPU does, with the
+same type.
 
-Its words are those that PyTorch expects, where the CPU's are.
+The messages are those that PyTorch expects, if the CPU's are.
 """
 
 from __future__ import annotations
@@ -19,15 +18,12 @@ from torch.utils._pytree import tree_map
 DML = torch.device("dml", 0)
 
 
-# The CPU has an implementation of its own there, which asks otherwise; CUDA raises what the device
-# raises.
+# The CPU's own implementation checks differently; CUDA raises what the device raises.
 NOT_AS_THE_CPU = {"narrow_copy"}
 
 
 class Mover:
-    """Moves tensors of the CPU with their strides, what memory they share, and which of them are
-    one object.
-    """
+    """Copies CPU tensors to the device with their strides, shared memory and object identity."""
 
     def __init__(self) -> None:
         self.storages: dict[int, torch.UntypedStorage] = {}
@@ -53,7 +49,7 @@ class Mover:
 
 
 def outcome(op: Any, input: Any, args: Any, kwargs: Any) -> tuple[str, str]:
-    """Return the type of the error and its words, or nothing."""
+    """Return the type and the message of the error, or empty strings."""
     try:
         op(input, *args, **kwargs)
         torch.dml.synchronize()

@@ -1,4 +1,4 @@
-"""An index error is raised in the thread that made it."""
+"""An index error is raised in the thread that caused it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_each_of_two_threads_gets_its_own(device: torch.device) -> None:
     for thread in threads:
         thread.start()
     made.wait()
-    assert x[1].item() == 1  # This thread did nothing wrong.
+    assert x[1].item() == 1  # This thread used no bad index.
     made.wait()
     for thread in threads:
         thread.join()

@@ -1,4 +1,4 @@
-"""Ctrl-C, and other signals, while the main thread waits for a device or gets ahead of it."""
+"""Ctrl-C, and other signals, while the main thread waits for a device or is ahead of it."""
 
 from __future__ import annotations
 
@@ -14,31 +14,29 @@ import pytest
 from tests.support.environment import ROOT
 from tests.support.processes import run_python
 
-# Seconds until a wait knows of a signal, and of work that one submit is; one command where that
-# takes longer.
+# Seconds until a wait notices a signal, and of the work of one submission (or one command if that
+# takes longer).
 NOTICED = 0.1
 SUBMIT = 0.1
-# What an idle machine may add: to waking a thread, and to the end of a Python with torch, which
+# Tolerances for an idle machine: for waking a thread, and for the end of a Python with torch, which
 # takes 0.2 s.
 WAKING = 0.2
 ENDING = 1.5
 
 
 def busy() -> float:
-    """How much longer than on an idle machine things may take."""
+    """By how much a busy machine is slower than an idle one."""
     return max(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0) if hasattr(os, "getloadavg") else 2.0
 
 
 def soon(step: float) -> float:
-    """Seconds within which a signal, sent to a program whose steps take `step` seconds, raises in
-    it.
-    """
+    """Seconds within which a signal raises in a program whose steps take `step` seconds."""
     return NOTICED + step + WAKING * busy()
 
 
 def end(step: float) -> float:
-    """Seconds within which such a program is to end: what is in flight then is one submit, and one
-    that is enqueued.
+    """Seconds within which such a program has to end: one submission is in flight, and one is
+    enqueued.
     """
     return soon(step) + 2 * max(SUBMIT, step) + ENDING * busy()
 
@@ -69,11 +67,12 @@ def ready():
 
 
 def program(body: str, size: int = 512) -> subprocess.Popen[str]:
-    """Start a program, and return when it has written a line."""
+    """Start a program, and return after it has written a line."""
     return subprocess.Popen(
         [sys.executable, "-u", "-c", PRELUDE.replace("SIZE", str(size)) + body],
         cwd=ROOT,
-        # Optimised kernels, unlike the other tests': unoptimised, one of these runs for seconds.
+        # With optimisation, unlike the other tests: without it, one of these kernels runs for
+        # seconds.
         env={**os.environ, "GALLIVM_PERF": ""},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -84,10 +83,10 @@ def program(body: str, size: int = 512) -> subprocess.Popen[str]:
 
 @dataclass
 class Interrupted:
-    """A program that was sent a signal."""
+    """A program that got a signal."""
 
-    sent: float  # When, in seconds of the epoch.
-    step: float  # Seconds that its steps take.
+    sent: float  # When, in seconds since the epoch.
+    step: float  # Seconds of each of its steps.
     seconds: float  # From the signal to the program's end.
     status: int
     out: str
@@ -102,7 +101,7 @@ class Interrupted:
 
 
 def interrupt(body: str, delay: float = 1.0) -> Interrupted:
-    """Send SIGINT to a program that is ready, and let it end."""
+    """Send SIGINT to a program that is ready, and wait for its end."""
     with program(body) as child:
         assert child.stdout
         line = child.stdout.readline()
@@ -159,7 +158,7 @@ except KeyboardInterrupt:
     total, caught, late = done.out.split()
     assert total == "90"
     done.noticed_soon(float(caught))
-    assert float(late) < end(done.step)  # What was in flight comes first.
+    assert float(late) < end(done.step)  # Work in flight is finished first.
     done.ended_soon()
 
 
@@ -200,7 +199,9 @@ print('done')
 
 @pytest.mark.slow
 def test_other_threads_wait_on() -> None:
-    """Python runs handlers in its main thread alone; here, that one waits for another thread."""
+    """Python runs signal handlers in its main thread alone; here, that one waits for another
+    thread.
+    """
     body = """
 results = []
 def work():
@@ -222,8 +223,8 @@ except KeyboardInterrupt:
 
 
 def test_late_users_of_the_device_get_right_results() -> None:
-    """What was registered before torch-dml runs after its end, at which pending work is left
-    alone.
+    """Exit handlers that were registered before torch-dml's run after it; pending work is discarded
+    at torch-dml's exit.
     """
     program = """
 import atexit

@@ -1,21 +1,21 @@
-"""Memory that runs out, and memory that must not grow."""
+"""Out of memory, and memory that must not grow."""
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable
 
 import pytest
 import torch
 
+from tests.support.memory import allocated
 from tests.support.processes import run_python
 
 MIB = 1 << 20
 
 
 def under_the_minimum(program: str) -> str:
-    """What a program writes on an adapter with the least that Vulkan 1.2 promises."""
+    """The output of a program on an adapter with the minimum limits of Vulkan 1.2."""
     done = run_python("-c", "import torch, torch_dml\n" + program, TORCH_DML_PROFILE="minimum")
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -59,10 +59,9 @@ FAILS: dict[str, Callable[[torch.Tensor], object]] = {
 
 def test_two_hundred_errors_leave_nothing_behind(device: torch.device) -> None:
     x = torch.randn(256, device=device)
-    torch.dml.synchronize()
-    gc.collect()  # What earlier tests left in cycles.
+    base = allocated()
     torch.dml.empty_cache()
-    base, ooms = torch.dml.memory_allocated(), torch.dml.memory_stats()["num_ooms"]
+    ooms = torch.dml.memory_stats()["num_ooms"]
     reserved = torch.dml.memory_reserved()
     torch.dml.set_per_process_memory_fraction(64 * MIB / torch.dml.mem_get_info()[1])
     try:
@@ -81,17 +80,17 @@ def test_two_hundred_errors_leave_nothing_behind(device: torch.device) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_training_takes_no_more_of_the_hosts_memory() -> None:
-    """A thousand steps once left 3.5 MB with the driver. What they do leave is less than the pages
-    of a few.
+    """A thousand steps once leaked 3.5 MB in the driver. They have to leak less than a few pages.
 
-    A leak grows each time; on a busy machine more work is in flight at times, which takes memory
-    once.
+    A leak grows in every round; on a busy machine more work is in flight at times, which takes
+    memory once.
     """
     done = run_python(
         "-c",
         """
 import os
 import torch, torch_dml
+from tests.support.memory import allocated
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1)).to("dml")
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)

@@ -1,4 +1,4 @@
-"""What stands where the pipeline cache's file belongs, met by a program that opens a device."""
+"""Unusual contents at the path of the pipeline cache's file, when a program opens a device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tests.support.processes import run_python
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="FIFOs, and users' numbers")
 
-# Another user: nobody. Imports come before, from folders that this one may not be allowed to read.
+# Another user: nobody. Imports come first, since that user may not be allowed to read their
+# folders.
 OTHER = 65534
 PROGRAM = """
 import os, sys
@@ -33,9 +34,7 @@ needs_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0,
 
 
 def said_by(folder: Path, *arguments: str) -> str:
-    """What the log says of the cache in a program that computes; that it comes out right, and in
-    time.
-    """
+    """The log messages about the cache of a program, whose results and running time are checked."""
     environment = {"TORCH_DML_CACHE_DIR": str(folder), "TORCH_DML_LOG": "dml_gpu=warn"}
     done = run_python("-c", PROGRAM, *arguments, timeout=100, **environment)
     assert (done.returncode, done.stdout) == (0, "55\n"), done.stderr
@@ -79,8 +78,8 @@ def test_a_fifo_in_its_place_delays_nothing(folder: Path) -> None:
 
 @needs_root
 def test_a_folder_that_may_not_be_written_to(folder: Path) -> None:
-    """Neither an empty one nor one with a file of the user's own: nothing fails, and nothing is
-    left there.
+    """Neither an empty folder nor one with a file of the user's own: nothing fails, and nothing is
+    written.
     """
     assert "pipelines are not saved to it" in said_by(folder, str(OTHER))
     assert not list(folder.iterdir())
@@ -102,13 +101,13 @@ def test_another_users_file_is_not_read(folder: Path) -> None:
     os.chown(file, OTHER, OTHER)
     assert "it is another user's; it is not read" in said_by(folder)
     assert file.lstat().st_uid == os.geteuid(), "one's own has taken its place"
-    # The other way round: not root's, where one is not root.
+    # The reverse: the file is not root's, and the user is not root.
     file.chmod(0o644)
     assert "it is another user's; it is not read" in said_by(folder, str(OTHER))
 
 
 def test_three_programs_at_once_leave_one_sound_file(folder: Path) -> None:
-    """Each compiles its own kernels and saves as it goes, again and again."""
+    """Each process compiles its own kernels and saves them repeatedly."""
     program = """
 import sys, time
 import torch, torch_dml

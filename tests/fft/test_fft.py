@@ -14,7 +14,7 @@ from tests.support.environment import TORCH
 
 COMPLEX = [torch.complex64, torch.complex128]
 NORMS = ("backward", "ortho", "forward")
-# Rounding of a number, relative: errors below a few of it are nobody's fault.
+# Relative rounding error of a number: errors below a few multiples are unavoidable.
 EPSILON = {torch.complex64: 2.0**-24, torch.complex128: 2.0**-53}
 WIDE = {torch.complex64: torch.complex128, torch.float32: torch.float64}
 
@@ -24,15 +24,14 @@ def complex_dtypes() -> pytest.MarkDecorator:
 
 
 def relative_error(actual: torch.Tensor, exact: torch.Tensor) -> float:
-    """The root of the mean square of the errors, relative to that of the values."""
+    """The root mean square of the errors, relative to that of the values."""
     exact = exact.detach()
     difference = actual.detach().cpu().to(exact.dtype) - exact
     return float(torch.linalg.vector_norm(difference) / torch.linalg.vector_norm(exact).clamp_min(1e-300))
 
 
 def assert_accurate(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> None:
-    """
-    The device's result lies as the CPU's does, and is as near to the exact one.
+    """The device's result has the CPU's strides, and is as accurate.
 
     float32 is compared with float64.
     """
@@ -71,7 +70,7 @@ def test_lengths(n: int) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 13, 30, 74, 1000, 2048, 1009, 1 << 14])
 def test_double_precision(n: int) -> None:
-    """As near to the exact result as the CPU is, where NumPy has longer numbers."""
+    """As accurate as the CPU, if NumPy has longer floats."""
     z = random(2, n, dtype=torch.complex128)
     half = z[:, : n // 2 + 1].contiguous()
     for ours, exactly, given in (
@@ -84,7 +83,7 @@ def test_double_precision(n: int) -> None:
 
 
 def test_three_passes() -> None:
-    """Where shared memory is scarce; elsewhere it takes two."""
+    """If shared memory is small; otherwise two passes are enough."""
     n = 3 * 5**8
     z = random(n, dtype=torch.complex64)
     assert_accurate(torch.fft.fft, z)
@@ -158,7 +157,7 @@ def test_frequencies() -> None:
 
 
 def test_half_spectra_ignore_what_reals_have_not() -> None:
-    """The imaginary parts of the first and of the middle number are not looked at."""
+    """The imaginary parts of the first and of the middle number are ignored."""
     for n in (8, 9, 34, 8192, 10000, 1 << 15):
         z = random(n // 2 + 1, dtype=torch.complex64)
         spoilt = z.clone()
@@ -175,7 +174,7 @@ def test_spectra_of_reals_are_symmetric() -> None:
         spectrum = torch.fft.fft(torch.randn(n).to("dml")).cpu()
         mirrored = spectrum.roll(-1).flip(0).conj()
         assert relative_error(mirrored, spectrum) <= 1e-6
-        if n > 8192:  # In several passes both halves are the same numbers.
+        if n > 8192:  # With several passes both halves are computed from the same numbers.
             assert float((mirrored - spectrum)[1:].abs().max()) <= 1e-4
 
 
@@ -313,7 +312,7 @@ def test_errors() -> None:
         lambda z: torch.ops.aten._fft_r2c(z.real, [], 0, True),
     ):
         assert_same_error(function, z)
-    # The CPU's is a TypeError from torch 2.15 on.
+    # The CPU raises a TypeError from torch 2.15 on.
     with pytest.raises(RuntimeError, match="Only supports floating-point dtypes, but found: ComplexFloat"):
         torch.ops.aten._fft_r2c(z.to("dml"), [0], 0, True)
     with pytest.raises(RuntimeError, match="are not the spectrum"):
@@ -321,7 +320,7 @@ def test_errors() -> None:
 
 
 def test_tolerances_are_those_of_other_operators() -> None:
-    """Products in the domain of frequencies are convolutions."""
+    """Products in the frequency domain are convolutions."""
     x, kernel = torch.randn(3, 200), torch.randn(3, 31)
     through = torch.fft.irfft(torch.fft.rfft(x.to("dml"), 230) * torch.fft.rfft(kernel.to("dml"), 230), 230)
     direct = torch.nn.functional.conv1d(x[None], kernel.flip(1)[:, None], padding=30, groups=3)[0]
@@ -330,7 +329,7 @@ def test_tolerances_are_those_of_other_operators() -> None:
 
 
 def test_graphs_find_their_roots_of_unity() -> None:
-    """A length that is first met in a capture, in one pass, in several and as a convolution."""
+    """A length that is first used in a capture, in one pass, in several, and as a convolution."""
     for n in (330, 3 << 13, 82):
         x = torch.zeros(n, dtype=torch.complex64, device="dml")
         graph = torch.dml.Graph()
@@ -387,7 +386,7 @@ def test_gradients_of_halves() -> None:
 @pytest.mark.allow_fallback
 def test_bfloat16_is_refused_as_on_cuda() -> None:
     assert_same_error(torch.fft.fft, torch.ones(8, dtype=torch.bfloat16))
-    # Since torch 2.15 the CPU raises a NotImplementedError, and so does the device.
+    # From torch 2.15 on the CPU raises a NotImplementedError, and so does the device.
     error = NotImplementedError if TORCH >= (2, 15) else RuntimeError
     with pytest.raises(error, match="tensors of type: BFloat16"):
         torch.stft(torch.ones(16, dtype=torch.bfloat16, device="dml"), 4, 2, return_complex=True)

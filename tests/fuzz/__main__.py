@@ -1,7 +1,7 @@
-"""Run random cases of the operators on the device and on the CPU, and list what differs, by cause.
+"""Run random cases of the operators on the device and on the CPU, and list differences by cause.
 
-A case has a number, which says everything about it: `--case 12345` runs that one alone, in this
-process, and with `--show` prints it as a program. Ends with 1 if a difference is found that
+A case's number determines everything about it: `--case 12345` runs that one alone, in this process,
+and with `--show` prints it as a program. The exit status is 1 if a difference is found that
 tests/fuzz/known does not explain.
 """
 
@@ -19,9 +19,9 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
-# Mesa's software device compiles without optimising: most kernels run a few times.
+# Mesa's software adapter compiles without optimisation: most kernels run a few times.
 os.environ.setdefault("GALLIVM_PERF", "nopt")
-# Some of OpInfo's samples come in the order of a set of strings, which is to be the same in all
+# Some of OpInfo's samples are in the order of a set of strings, which has to be the same in all
 # processes.
 if os.environ.get("PYTHONHASHSEED") != "0":
     os.environ["PYTHONHASHSEED"] = "0"

@@ -12,7 +12,7 @@ from . import tensors, values
 from .calls import EPSILON, FORWARD, Call
 from .schemas import Argument, Overload
 
-# Strings that arguments of these names may be.
+# Possible strings for arguments with these names.
 WORDS: dict[str, tuple[str | None, ...]] = {
     "rounding_mode": (None, "trunc", "floor"),
     "approximate": ("none", "tanh"),
@@ -20,19 +20,19 @@ WORDS: dict[str, tuple[str | None, ...]] = {
     "side": (None, "left", "right"),
 }
 
-# Elements of a result's tensor.
+# Maximum number of elements of a result.
 MOST = 1 << 26
 
 
 def dimension(rng: random.Random, rank: int) -> int:
-    """A dimension of a tensor; a few there are not."""
+    """A dimension of a tensor; sometimes one out of range."""
     if rng.random() < 0.02:
         return rng.choice((rank, -rank - 1, 100))
     return rng.randrange(-rank, rank) if rank else rng.choice((0, -1))
 
 
 def dimensions(rng: random.Random, rank: int) -> list[int]:
-    """Some dimensions of a tensor, mostly different ones."""
+    """Some dimensions of a tensor, mostly distinct."""
     if rng.random() < 0.02:
         return [dimension(rng, rank), dimension(rng, rank)]
     chosen = rng.sample(range(rank), rng.randint(0 if rng.random() < 0.2 else min(1, rank), rank))
@@ -40,7 +40,9 @@ def dimensions(rng: random.Random, rank: int) -> list[int]:
 
 
 def plain(rng: random.Random, argument: Argument, like: torch.Tensor) -> Any:
-    """What an argument that is no tensor may be, for an operator whose first tensor is `like`."""
+    """A value for an argument that is not a tensor, for an operator whose first tensor is
+    `like`.
+    """
     kind, name = argument.type, argument.name
     if argument.default is not None and rng.random() < 0.3:
         return default(argument)
@@ -60,7 +62,7 @@ def plain(rng: random.Random, argument: Argument, like: torch.Tensor) -> Any:
     if kind == "bool":
         if name in ("half_to_float", "sparse"):
             return False
-        # Elements are not unique, of which isin with assume_unique=True makes anything.
+        # Elements are not unique, and isin with assume_unique=True is undefined for these.
         return rng.random() < 0.5 and name != "assume_unique"
     if kind == "ScalarType":
         return values.dtype(rng)
@@ -74,7 +76,7 @@ def plain(rng: random.Random, argument: Argument, like: torch.Tensor) -> Any:
 
 
 def default(argument: Argument) -> Any:
-    """An argument's default, where it is a number, a word, a list or None."""
+    """An argument's default, if it is a number, a string, a list or None."""
     text = argument.default or "None"
     known: dict[str, Any] = {"None": None, "True": True, "False": False, "[]": []}
     if text in known:
@@ -86,7 +88,7 @@ def default(argument: Argument) -> Any:
 
 
 def split(overload: Overload, given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments by name as positional ones and keywords."""
+    """Divide arguments by name into positional ones and keywords."""
     positional = [given[argument.name] for argument in overload.arguments if not argument.keyword]
     keywords = {
         argument.name: given[argument.name]
@@ -97,17 +99,16 @@ def split(overload: Overload, given: dict[str, Any]) -> tuple[list[Any], dict[st
 
 
 def outs(rng: random.Random, overload: Overload, given: dict[str, Any], aliases: bool) -> dict[str, torch.Tensor]:
-    """
-    Tensors for the results: right, empty, of another dtype or shape, in any layout; with `aliases`
-    also an input.
+    """Tensors for the results: correct, empty, of another dtype or shape, in any layout; with
+    `aliases` sometimes an input.
 
-    What is right is asked of the meta device, where nothing is computed.
+    The correct shapes come from the meta device, which computes nothing.
     """
     forms = _forms(overload, given) if overload.outs else []
     found = {}
     for index, argument in enumerate(overload.outs):
         form = forms[index] if index < len(forms) else None
-        # Of operands that broadcast to more than any memory holds there is no right tensor.
+        # If operands broadcast to more than any memory holds, there is no correct tensor.
         sizes = tuple(form.shape) if form is not None and form.numel() <= MOST else (0,)
         kind, kind_of_size = form.dtype if form is not None else values.dtype(rng), rng.random()
         if kind_of_size < 0.25:
@@ -149,7 +150,7 @@ def call(
     stage: Callable[[random.Random], str],
     aliases: bool = False,
 ) -> Call:
-    """The call of an overload with arguments by name; those that take the results are made here."""
+    """The call of an overload with arguments by name; `out` arguments are created here."""
     given = {**given, **outs(rng, overload, given, aliases)}
     positional, keywords = split(overload, given)
     expression = overload.expression
@@ -162,7 +163,7 @@ def call(
 
 
 def require_gradients(rng: random.Random, arguments: list[Any]) -> None:
-    """Most of the float tensors require gradients from here on."""
+    """Let most of the float tensors require gradients from now on."""
     for value in arguments:
         for tensor in value if isinstance(value, list) else [value]:
             if isinstance(tensor, torch.Tensor) and tensor.dtype in EPSILON and rng.random() < 0.8:

@@ -1,4 +1,4 @@
-"""A call of an operator: what it is given, what it does on a device, and its source text."""
+"""A call of an operator: its arguments, its result on a device, and its source text."""
 
 from __future__ import annotations
 
@@ -18,32 +18,33 @@ from .outcome import Error, Flat, Outcome, flat
 from .values import COMPLEX, FLOATS, flushed
 
 FORWARD, BACKWARD, DOUBLE = "forward", "backward", "double backward"
-# What numbers of a dtype may be off by, as perturbations.
+# Relative size of perturbations for each dtype.
 EPSILON = {dtype: torch.finfo(dtype).eps for dtype in (*FLOATS, *COMPLEX)}
-# By which the amplitude of a function near a number is found.
+# Relative size of perturbations for finding the amplitude of a function near a number.
 COARSE = 1 / 16
 
 
 @dataclass(frozen=True)
 class Variant:
-    """How a call is run: in float64, in float32, with inputs off by a rounding (or by a sixteenth),
-    with another seed, with zeros for subnormal inputs, with such zeros in arithmetic, or with
-    contiguous arguments that share no memory."""
+    """How a call is run: in float64, in float32, with inputs perturbed by a rounding (or by a
+    sixteenth), with another seed, with subnormal inputs replaced by zeros, with such zeros in
+    arithmetic, or with contiguous arguments that share no memory.
+    """
 
     wide: bool = False
     narrow: bool = False
-    perturbed: int = 0  # 0: not, otherwise which perturbation
+    perturbed: int = 0  # number of the perturbation, 0 for none
     reseeded: bool = False
     flushed: bool = False
     flushing: bool = False
-    sparing: bool = False  # in functions that are exact on every adapter
-    coarse: bool = False  # of a perturbation
+    sparing: bool = False  # no flushing in functions that are exact on every adapter
+    coarse: bool = False  # a coarse perturbation
     dense: bool = False
 
 
 @dataclass
 class Call:
-    """A function, by an expression, and arguments on the CPU, which are never changed."""
+    """A function, given by an expression, and arguments on the CPU, which are never changed."""
 
     function: str
     args: list[Any]
@@ -58,8 +59,8 @@ class Call:
 
     @property
     def precision(self) -> torch.dtype | None:
-        """The float dtype that is computed in where results are written to given tensors, perhaps
-        of another.
+        """The float dtype of the computation if results are written to given tensors, which may
+        have another dtype.
         """
         outs = [value for name, value in self.kwargs.items() if isinstance(value, torch.Tensor)]
         inputs = [tensor for tensor in tensors(self.args) if tensor.dtype in EPSILON]
@@ -76,7 +77,7 @@ class Call:
 
 @cache
 def function(expression: str) -> Callable[..., Any]:
-    """The function that an expression of torch, F or opinfo stands for."""
+    """The function of an expression in torch, F or opinfo."""
     names = {"torch": torch, "F": torch.nn.functional, "opinfo": opinfo}
     found: Callable[..., Any] = eval(expression, names)
     return found
@@ -88,8 +89,8 @@ def opinfo(name: str) -> Any:
 
 
 class Mover:
-    """Copies arguments to a device: views of one storage stay views of one storage, one tensor
-    stays one.
+    """Copies arguments to a device: views of one storage stay views of one storage, and a tensor
+    stays the same object.
     """
 
     def __init__(self, device: torch.device, variant: Variant) -> None:
@@ -97,8 +98,8 @@ class Mover:
         # By address and dtype: the storage on the CPU and its copy.
         self.storages: dict[tuple[int, torch.dtype], tuple[torch.Tensor, torch.Tensor]] = {}
         self.tensors: dict[int, torch.Tensor] = {}
-        self.epsilon = 0.0  # of the coarsest float dtype among the arguments
-        self.integral = False  # whether no argument is of floats: a function of floats converts them first
+        self.epsilon = 0.0  # that of the coarsest float dtype among the arguments
+        self.integral = False  # whether no argument is a float tensor: a function of floats converts them first
 
     def __call__(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -143,14 +144,14 @@ class Mover:
         return original, self._perturbed(wide, epsilon).to(dtype)
 
     def _float(self, dtype: torch.dtype) -> torch.dtype:
-        """What a float dtype becomes, and one of integers that are converted."""
+        """The dtype in place of a float dtype, or of integers that are converted."""
         narrow, wide = (torch.complex64, torch.complex128) if dtype.is_complex else (torch.float32, torch.float64)
         if self.variant.narrow:
             return narrow
         return wide if self.variant.wide or self.variant.perturbed else dtype
 
     def rounded(self, weights: torch.Tensor) -> torch.Tensor:
-        """What a gradient starts from, off by a rounding as the arguments are."""
+        """The perturbed start of a gradient."""
         return self._perturbed(weights, self.epsilon).to(weights.dtype)
 
     def _perturbed(self, numbers: torch.Tensor, epsilon: float) -> torch.Tensor:
@@ -159,9 +160,9 @@ class Mover:
         if numbers.is_complex():
             parts = torch.view_as_real(numbers.resolve_conj().resolve_neg())
             return torch.view_as_complex(self._perturbed(parts, epsilon))
-        # Each tensor's own: what two of them make together must not hide it. Where both are off in
-        # the same direction in the third one, they are off in opposite directions in the fourth
-        # one.
+        # Each tensor has its own perturbation, so that combined effects are visible. If two tensors
+        # are perturbed in the same direction in the third perturbation, they are in opposite
+        # directions in the fourth.
         index, tensor = self.variant.perturbed, len(self.storages)
         draw = torch.Generator().manual_seed(min(index, 3) + 1000 * tensor)
         signs = (2 * torch.randint(0, 2, numbers.shape, generator=draw) - 1).double()
@@ -208,21 +209,21 @@ def _changed(original: torch.Tensor, storage: torch.Tensor) -> Flat | None:
 
 
 def originals(call: Call) -> list[Flat]:
-    """The storages of the arguments as they are given, in the order of `Outcome.storages`."""
+    """The storages of the arguments before the call, in the order of `Outcome.storages`."""
     move = Mover(torch.device("cpu"), Variant())
     move((call.args, call.kwargs))
     return [flat(original) for original, _ in move.storages.values()]
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait for the device, which then raises its errors."""
+    """Wait for the device, which then raises pending errors."""
     if device.type != "cpu":
         torch.get_device_module(device).synchronize()
 
 
 def _forget_errors(device: torch.device) -> None:
-    """Have further errors of the device raised now, in this thread and in the one of gradients, not
-    by another case.
+    """Raise the device's pending errors now, in this thread and in that of gradients, and not in
+    another case.
     """
 
     def wait(gradient: torch.Tensor) -> None:
@@ -261,7 +262,7 @@ def _run(call: Call, args: list[Any], kwargs: dict[str, Any], move: Mover, outco
 
 
 def _weights(like: torch.Tensor, index: int) -> torch.Tensor:
-    """Weights that are no sum of each other, exact in every dtype."""
+    """Weights none of which is a sum of others, exact in every dtype."""
     count = torch.arange(like.numel()).reshape(like.shape)
     weights = ((count * 5 + index) % 13 - 6) / 4
     if like.is_complex():
@@ -284,7 +285,7 @@ def _flats(output: Any) -> list[Flat | float | None]:
 
 
 def _parts(sparse: torch.Tensor) -> list[Flat | float | None]:
-    """What a sparse tensor consists of."""
+    """The components of a sparse tensor."""
     if sparse.layout == torch.sparse_coo:
         parts: list[Any] = [sparse._indices(), sparse._values(), sparse.is_coalesced()]
     elif sparse.layout in (torch.sparse_csr, torch.sparse_bsr):

@@ -1,4 +1,4 @@
-"""Cases by number: a number says the operator, its arguments, and what is done with it."""
+"""Cases by number: the number determines the operator, its arguments, and what is done with it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from .calls import Call
 from .makers import MAKERS
 from .subjects import Subject
 
-# So many cases one after another are of the same operator, whose kernels and samples are then used
-# again.
+# Number of consecutive cases with the same operator, which reuse its kernels and samples.
 BLOCK = 16
 
 
 @dataclass(frozen=True)
 class Case:
-    """A call with a number."""
+    """A call with its number."""
 
     number: int
     subject: Subject
@@ -29,7 +28,7 @@ class Case:
 
 @cache
 def subjects() -> tuple[Subject, ...]:
-    """Everything that is called with numbers below families.SPAN, in the order of names."""
+    """Everything that is called for numbers below families.SPAN, in the order of names."""
     found = []
     for overload in schemas.overloads().values():
         for belongs, make in MAKERS:
@@ -52,12 +51,12 @@ def subject(number: int) -> Subject:
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Whether an operator's name has a match of a regular expression."""
+    """Whether a regular expression matches a part of an operator's name."""
     return re.search(pattern, name) is not None
 
 
 def make(number: int) -> Case:
-    """The case of a number, always the same one."""
+    """The case of a number, which is always the same."""
     chosen = subject(number)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Which of the engine's overloads cases reach on the device, through whatever calls them."""
+"""The engine's overloads that cases reach on the device, directly or indirectly."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .schemas import overloads
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Takes down every overload that is called."""
+    """Records every overload that is called."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.names: set[str] = set()
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call it, having noted its name."""
+        """Record the name, and call the overload."""
         self.names.add(str(function).removeprefix("aten.").removesuffix(".default"))
         return function(*args, **(kwargs or {}))
 

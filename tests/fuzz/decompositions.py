@@ -1,9 +1,8 @@
-"""
-Calls of linear algebra, compared by what results must satisfy where they are not unique.
+"""Calls of linear algebra, compared by the properties of results where they are not unique.
 
-Signs, phases and the order of pivots are a backend's own, so an expression puts a decomposition
-together again: the product of its factors, of the orthogonal ones with themselves, and what is
-unique, such as singular values.
+Signs, phases and the order of pivots differ between backends, so an expression combines the factors
+of a decomposition: their product, the products of orthogonal factors with themselves, and unique
+results, such as singular values.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from . import tensors, values
 from .calls import BACKWARD, FORWARD, Call
 
 GRAM = "{0}.mH @ {0}"
-# What is made of a matrix a (and a right side b), the kind of matrix, and whether gradients of it
-# are unique.
+# An expression of a matrix a (and a right-hand side b), the kind of matrix, and whether its
+# gradients are unique.
 EXPRESSIONS: dict[str, tuple[str, str, bool]] = {
     "cholesky": ("torch.linalg.cholesky(a)", "positive", True),
     "cholesky upper": ("torch.linalg.cholesky(a, upper=True)", "positive", True),
@@ -106,7 +105,7 @@ BATCHES: tuple[tuple[int, ...], ...] = ((), (), (), (1,), (2,), (3,), (2, 2), (0
 
 
 def make(rng: random.Random, name: str) -> Call:
-    """A call of one of these."""
+    """A call of one of these expressions."""
     expression, kind, smooth = EXPRESSIONS[name.removeprefix("linalg ")]
     dtype = rng.choice((torch.float32, torch.float32, torch.float64))
     batch = () if kind.startswith("one ") else rng.choice(BATCHES)
@@ -126,7 +125,7 @@ def make(rng: random.Random, name: str) -> Call:
 
 
 def _matrix(rng: random.Random, kind: str, sizes: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    """A matrix of a kind, far enough from those that a decomposition does not know."""
+    """A matrix of a kind, far enough from those for which a decomposition is undefined."""
     count = 1
     for size in sizes:
         count *= size

@@ -1,5 +1,5 @@
-"""Calls that draw random numbers, compared with the CPU's by their distribution: the two draw other
-numbers.
+"""Calls that draw random numbers, compared with the CPU's by their distribution, since the numbers
+differ.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import torch
 from .calls import FORWARD, Call
 
 COUNT = 4096
-# What is drawn, by name: an expression of parameters p and q, each a row, a tensor x of n rows, the
-# dtype t, the device d and a small number k. All numbers of a column are of one distribution.
+# By name: an expression of parameters p and q, each a vector, a tensor x of n rows, the dtype t,
+# the device d and a small number k. All numbers of a column have one distribution.
 EXPRESSIONS: dict[str, str] = {
     "rand": "torch.rand(n, 2, dtype=t, device=d)",
     "rand_like": "torch.rand_like(x)",
@@ -60,13 +60,13 @@ EXPRESSIONS: dict[str, str] = {
     "trunc_normal": "torch.nn.init.trunc_normal_(x.clone(), 0.0, 1.0, -1.0, 2.0)",
     "orthogonal trace": "torch.stack([torch.nn.init.orthogonal_(x[:4, :2].clone())[0] for _ in range(300)])",
 }
-# With how many dtypes: those of samples of which the CPU has no narrow form are float32.
+# Dtypes: expressions for which the CPU has no narrow dtype use float32.
 WIDE_ONLY = {"orthogonal trace", "StudentT", "VonMises", "Gamma", "Beta", "Dirichlet", "Laplace", "Gumbel", "Weibull"}
 NAMES = tuple(f"draw {name}" for name in EXPRESSIONS)
 
 
 def make(rng: random.Random, name: str) -> Call:
-    """A call of one of these."""
+    """A call of one of these expressions."""
     base = name.removeprefix("draw ")
     dtype = rng.choices((torch.float32, torch.float64, torch.float16, torch.bfloat16), (5, 2, 2, 2))[0]
     if base in WIDE_ONLY:

@@ -1,5 +1,5 @@
-"""Calls of pointwise operators: any dtypes, shapes that broadcast, numbers in place of tensors, in
-place, out=.
+"""Calls of pointwise operators: any dtypes, broadcast shapes, scalars in place of tensors,
+in-place, out=.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ LOSSES = set(
 
 
 def is_elementwise(overload: Overload) -> bool:
-    """Whether the overload is one of these."""
+    """Whether the overload is pointwise."""
     return overload.base in OPERATORS or overload.base.startswith("special_")
 
 
 def stage(rng: random.Random) -> str:
-    """How often gradients are asked for."""
+    """Whether gradients are computed, and how."""
     return rng.choices((FORWARD, BACKWARD, DOUBLE), (7, 2, 1))[0]
 
 
@@ -85,16 +85,14 @@ def make(rng: random.Random, overload: Overload) -> Call:
             given[argument.name] = plain(rng, argument, like)
     if overload.base in ("mvlgamma", "polygamma"):
         given |= {name: rng.randint(0, 4) for name in ("n", "p") if name in given}
-    if overload.base == "smooth_l1_loss_backward":  # of a negative one the CPU's vectors and single elements differ
+    if overload.base == "smooth_l1_loss_backward":  # for a negative beta the CPU's vectors and single elements differ
         given["beta"] = abs(given["beta"])
     made_call = call(rng, overload, given, stage, aliases=True)
     return with_number(rng, overload, made_call)
 
 
 def with_number(rng: random.Random, overload: Overload, made: Call) -> Call:
-    """At times the call that a program writes, torch.add(x, 2.5), where the number is a wrapped
-    one.
-    """
+    """Sometimes the call as in a program, torch.add(x, 2.5), where the number is a wrapped one."""
     public = getattr(torch, overload.base, None)
     tensor_first = bool(overload.arguments) and overload.arguments[0].type == "Tensor"
     names = [argument.name for argument in overload.arguments]

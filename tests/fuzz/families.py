@@ -1,9 +1,8 @@
-"""
-Families of subjects that the first numbers know nothing of: complex numbers, Fourier transforms,
-sparse tensors, linear algebra, and random numbers.
+"""Families of subjects with separate case numbers: complex numbers, Fourier transforms, sparse
+tensors, linear algebra, and random numbers.
 
-Each family has numbers of its own, from a multiple of SPAN on, so that neither its cases nor those
-below SPAN change when another one is added.
+Each family has its own range of numbers, from a multiple of SPAN on, so that neither its cases nor
+those below SPAN change when another one is added.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from .calls import Call
 from .makers import MAKERS
 from .subjects import Subject
 
-# So many numbers has each family; the first ones are those of real numbers.
+# Size of each family's range of numbers; the first range is for real numbers.
 SPAN = 10**9
 FIRST = "real"
-# Families of OpInfo's operators that the decompositions, or the transforms, are for.
+# Families of OpInfo's operators that the decompositions, or the transforms, cover.
 NOT_COMPLEX = ("linalg.", "fft.", "torch.ops.aten._fft", "stft", "istft")
 
 
@@ -31,7 +30,7 @@ def _in_complex(make: Callable[..., Call], rng: random.Random) -> Call:
 
 
 def _complex() -> list[Subject]:
-    """Overloads and samples of operators that take complex numbers, given such."""
+    """Overloads and samples of operators that accept complex numbers, with complex arguments."""
     import torch
 
     infos = {name: op for name, op in operators().items() if torch.complex64 in op.dtypes}
@@ -74,15 +73,15 @@ def name_of(number: int) -> str:
 
 @cache
 def subjects(family: str) -> tuple[Subject, ...]:
-    """What is called in a family, in the order of names."""
+    """The subjects of a family, in the order of names."""
     return tuple(sorted(MEMBERS[family](), key=lambda subject: subject.name))
 
 
 class Interleaved:
-    """Numbers of several families, a block of each after the other."""
+    """Numbers of several families, one block of each in turn."""
 
     def __init__(self, families: list[str], start: int, count: int, block: int) -> None:
-        """`count` numbers from the one that is `start` in each family on."""
+        """`count` numbers, in each family from the number `start` on."""
         self.bases = [NAMES.index(family) * SPAN + start for family in families]
         self.count, self.block = count, block
 

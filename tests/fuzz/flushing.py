@@ -1,6 +1,4 @@
-"""The CPU as a device that takes zeros for subnormal numbers, as docs/reference/numerics.md has
-it.
-"""
+"""The CPU as a device that flushes subnormal numbers to zero, as in docs/reference/numerics.md."""
 
 from __future__ import annotations
 
@@ -10,8 +8,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# Functions that are exact on every adapter: those of the tables, and what moves, compares and
-# chooses numbers.
+# Functions that are exact on every adapter: those that use tables, and those that move, compare and
+# select numbers.
 EXACT = re.compile(
     r"(div|true_divide|reciprocal|r?sqrt|exp[2m1]*|sigmoid|tanh|log(10|1p|2)?|erf(c|inv)?|a?(sin|cos|tan)|atan2|sinh|cosh"
     r"|pow|fmod|remainder|(special_)?(erfcx|ndtri|[ijk][01]e?|\w+bessel\w+)|lgamma|digamma|hypot|abs|neg|sgn|sign|copysign"
@@ -21,11 +19,10 @@ EXACT = re.compile(
 
 
 class Flushing:
-    """
-    A context in which the processor takes zeros for subnormal numbers, in this thread; with
+    """A context in which the processor flushes subnormal numbers to zero, in this thread; with
     `sparing` not in functions that are exact on every adapter.
 
-    Under a mode PyTorch composes some gradients of other steps, so both ways are a device's.
+    Under a dispatch mode PyTorch composes some gradients of other steps, so a device may do either.
     """
 
     def __init__(self, sparing: bool) -> None:
@@ -43,10 +40,10 @@ class Flushing:
 
 
 class Sparing(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Keeps subnormal numbers in the exact functions."""
+    """Does not flush subnormal numbers in the exact functions."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """One operator; those that PyTorch composes come as their parts."""
+        """Run one operator; composite operators arrive as their parts."""
         exact = EXACT.fullmatch(func.overloadpacket.__name__) is not None
         torch.set_flush_denormal(not exact)
         try:

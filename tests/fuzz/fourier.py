@@ -1,4 +1,4 @@
-"""Calls of Fourier transforms: torch.fft, the operators that it is made of, stft and istft."""
+"""Calls of Fourier transforms: torch.fft, the operators of which it is composed, stft and istft."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..support.names import words
 from . import tensors, values
 from .calls import BACKWARD, DOUBLE, FORWARD, Call
 
-# Lengths of one pass, of several, with large primes, and powers of two.
+# Lengths for one pass, for several, with large primes, and powers of two.
 LENGTHS = (1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 30, 31, 32, 37, 49, 60, 64, 97, 100, 121, 128, 256, 360, 509, 1000, 1024)
 LONG = (2048, 2187, 4096, 4099, 6000, 8192, 10007, 16384)
 ONE = words("fft ifft rfft irfft hfft ihfft")
@@ -60,7 +60,7 @@ def _shape(rng: random.Random, least: int) -> tensors.Shape:
 
 
 def _length(rng: random.Random, size: int) -> int | None:
-    """What a dimension is cut or padded to."""
+    """The size to which a dimension is cut or padded."""
     return rng.choice((None, None, size, max(size - 1, 1), size + 3, rng.choice(LENGTHS), -1 if size else 1))
 
 
@@ -69,7 +69,7 @@ def _transform(rng: random.Random, base: str) -> tuple[list[Any], dict[str, Any]
     several = rng.sample(range(x.dim()), rng.randint(1, min(x.dim(), 3)))
     dims = [dim - x.dim() if rng.random() < 0.5 else dim for dim in several]
     if base in ("c2c", "r2c", "c2r"):
-        # What torch.fft checks the CPU's operators take for granted.
+        # The CPU's operators do not check what torch.fft checks.
         x = x if x.numel() else _numbers(rng, (6, 5), base != "r2c")
         dims = sorted({dim % x.dim() for dim in dims})
         if base != "r2c" and not x.is_complex():

@@ -27,7 +27,7 @@ OPERATORS = set(
 
 
 def stage(rng: random.Random) -> str:
-    """How often gradients are asked for."""
+    """Whether gradients are computed, and how."""
     return rng.choices((FORWARD, BACKWARD, DOUBLE), (6, 3, 1))[0]
 
 
@@ -41,7 +41,7 @@ def make(rng: random.Random, overload: Overload) -> Call:
         if argument.name not in given and argument not in overload.outs:
             given[argument.name] = plain(rng, argument, first)
     if "reduce" in given:
-        older = overload.base == "scatter"  # with other words than the newer scatter_reduce
+        older = overload.base == "scatter"  # whose reductions have other names than those of scatter_reduce
         given["reduce"] = rng.choice(("add", "multiply") if older else ("sum", "prod", "mean", "amax", "amin"))
         if overload.base == "index_reduce":
             given["reduce"] = rng.choice(("prod", "mean", "amax", "amin"))
@@ -66,7 +66,7 @@ def _index_dtype(rng: random.Random) -> torch.dtype:
 
 
 def _distinct(rng: random.Random, sizes: tensors.Shape, dimension: int, below: int) -> torch.Tensor:
-    """Indices that differ along a dimension, so that an element is written once."""
+    """Distinct indices along a dimension, so that each element is written once."""
     draw = torch.Generator().manual_seed(rng.getrandbits(62))
     if not sizes:
         return torch.zeros((), dtype=torch.int64)

@@ -1,21 +1,20 @@
-"""
-Whether what the device gave is what the CPU gave.
+"""Whether the device's outcome agrees with the CPU's.
 
 Shape, dtype, strides, and which numbers are infinite, NaN or negative zeros, always count. Finite
-floats are right when they are within a few units in the last place of what the CPU gave or of the
-result in float64; where those of the CPU's own dtype are further away, within a multiple of the
-CPU's error; and where the operator is no pointwise one, within units of the largest element, more
-of them the longer its sums may be, or a multiple of what rounding the inputs changes. That multiple
-is also for pointwise ones in float64, where there is nothing better than the CPU to compare with.
-Complex numbers are compared so by their distances in the plane, pointwise ones also within what
-rounding the inputs changes; what is not finite is so in both, whichever part of it is. Random
-numbers are compared by their distribution alone. How far the CPU's float32 is from float64 says how
-exact sums in either are. Zero stands for any number that is so near; the sign of one that is left
-when terms cancel is open, and in sums of products of any. Of a device that may flush subnormal
-numbers an element is right with zeros in place of them too: in the inputs, in the result, and in
-what is computed between, as the CPU does that flushes them itself (flushing.py); but for finite
-results, which no kernel is to lose that way. Integers and bools are equal. Strides of dimensions of
-size 1 are open.
+floats are right if they are within a few units in the last place of the CPU's result or of the
+result in float64; if the CPU's own error is larger, within a multiple of it; and if the operator is
+not pointwise, within units of the largest element, more of them for longer sums, or a multiple of
+the effect of rounding the inputs. That multiple also applies to pointwise operators in float64, for
+which there is no better reference than the CPU. Complex numbers are compared in the same way by
+their distances in the plane, pointwise ones also within the effect of rounding the inputs; a number
+that is not finite has to be so in both, in either part. Random numbers are compared by their
+distribution alone. The distance of the CPU's float32 from float64 is the measure of the accuracy of
+sums in both. Zero is right for any number that is close enough to it; the sign of a zero that
+results from cancellation is not compared, nor that of any zero in sums of products. For a device
+that may flush subnormal numbers, an element is also right if it is so with zeros in place of
+subnormal numbers: in the inputs, in the result, and in intermediate results, as when the CPU
+flushes them itself (flushing.py); but a finite result must not become infinite or NaN that way.
+Integers and bools have to be equal. Strides of dimensions of size 1 are not compared.
 """
 
 from __future__ import annotations
@@ -31,28 +30,28 @@ from .calls import Variant
 from .outcome import Flat, Outcome
 from .values import flushed
 
-# Largest distances from the reference, in units of a dtype's rounding; 2.0 is one unit in the last
+# Maximum distances from the reference, in units of a dtype's rounding; 2.0 is one unit in the last
 # place.
 UNITS = {torch.float64: 16.0, torch.float32: 8.0, torch.float16: 2.0, torch.bfloat16: 2.0}
 EPSILON = {dtype: torch.finfo(dtype).eps / 2 for dtype in UNITS}
-# Allowed multiples of the CPU's own error, and of what a rounding of the inputs changes.
+# Allowed multiples of the CPU's own error, and of the effect of rounding the inputs.
 OF_CPU, OF_PERTURBED = 4.0, 16.0
 PERTURBATIONS = 4
-# What float64 is off by where float32 is off by 1.
+# The ratio of float64's errors to float32's.
 NARROW = EPSILON[torch.float64] / EPSILON[torch.float32]
-# How often samples of one distribution may seem to be of two.
+# Probability at which samples are considered to be from two distributions.
 CHANCE = 1e-8
-# What is smaller than this, beside other gradients in float64, is the rounding of terms that
-# cancel.
+# Numbers smaller than this, relative to other gradients in float64, are rounding errors of terms
+# that cancel.
 VANISHED = 2.0**-40
-# What a rounding of the input of a pointwise function is taken to change at most, relative to the
-# result, or to the function near it where terms cancel.
+# Upper bound of the effect of rounding the input of a pointwise function, relative to the result,
+# or to the function nearby if terms cancel.
 CAP = {torch.float64: 2.0**-40, torch.float32: 2.0**-16}
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A kind, by which differences are grouped, and what it is about."""
+    """A difference: its kind, by which differences are grouped, and a message."""
 
     kind: str
     message: str
@@ -60,24 +59,24 @@ class Difference:
 
 @dataclass(frozen=True)
 class Rules:
-    """What is compared, and with what."""
+    """What is compared, and how."""
 
     reference: Callable[[Variant], Outcome]  # the call on the CPU
     pointwise: bool = False
-    values: bool = True  # not of random results
+    values: bool = True  # whether values are compared; not for random results
     strides: bool = True
     cancels: bool = False  # whether a pointwise function has zeros, or tails, near which its terms cancel
-    chooses: bool = False  # whether it names elements, so that a rounding of the inputs may change everything
-    sums: bool = False  # whether elements are sums of products, which may begin with zero or with the first product
-    multiples: bool = False  # whether it is a sum of a term and a multiple of another
-    precision: torch.dtype | None = None  # of the computation, if it is coarser than that of a result
-    zero_signs: bool = True  # whether the signs of zeros count
-    flushes: bool = False  # whether the device may take zeros for subnormal numbers
-    terms: int = 1  # of the longest sums
-    drawn: bool = False  # whether results are random numbers, of which only the distribution counts
+    chooses: bool = False  # whether it selects elements, so that a rounding of the inputs may change everything
+    sums: bool = False  # whether elements are sums of products, which may start with zero or with the first product
+    multiples: bool = False  # whether it is the sum of a term and a multiple of another
+    precision: torch.dtype | None = None  # of the computation, if it is lower than that of a result
+    zero_signs: bool = True  # whether the signs of zeros are compared
+    flushes: bool = False  # whether the device may flush subnormal numbers to zero
+    terms: int = 1  # number of terms of the longest sums
+    drawn: bool = False  # whether results are random numbers, of which only the distribution is compared
 
     def differences(self, want: Outcome, got: Outcome) -> Iterator[Difference]:
-        """What is wrong with `got`; neither has raised."""
+        """The differences of `got`; neither outcome is an error."""
         for name in ("results", "gradients", "second", "storages"):
             expected, actual = getattr(want, name), getattr(got, name)
             label = {"results": "", "second": "second gradient: ", "storages": "argument: "}.get(name, "gradient: ")
@@ -130,8 +129,7 @@ class Rules:
         unit = torch.float64 if wide else torch.float32
         tolerance = UNITS[unit] * EPSILON[unit]
         right = (distance <= tolerance * exact.abs() + 2 * self._smallest(unit)) | (distance <= OF_CPU * error)
-        # Which part of what is not finite is NaN and which infinite, each implementation has in its
-        # own way.
+        # Which part of a non-finite number is NaN and which infinite depends on the implementation.
         right |= ~_finite(actual) & (~_finite(expected) | ~_finite(exact))
         pointwise = self.pointwise and name in ("results", "storages")
         if not pointwise and not bool(right.all()):
@@ -149,7 +147,7 @@ class Rules:
             yield Difference(kind, f"{numbers}; {int((~right).sum())} of {right.numel()} elements")
 
     def _near_exact(self, name: str, index: int, want: Flat, got: Flat) -> torch.Tensor:
-        """Where the device is as near to the result in float64 as can be expected."""
+        """Where the device is as close to the result in float64 as can be expected."""
         expected, actual = (self._signed(flat.values.double()) for flat in (want, got))
         tolerance = self._tolerance(want.dtype)
         right = torch.zeros(actual.shape, dtype=torch.bool)
@@ -158,8 +156,8 @@ class Rules:
             return right
         right |= near(rounded(exact, want.dtype), actual, tolerance, self._smallest(want.dtype))
         pointwise = self.pointwise and name in ("results", "storages")  # gradients may be sums
-        # Infinities and signs of zeros are right or wrong, not near; a sum near zero may be on
-        # either side.
+        # Infinities and signs of zeros are right or wrong, not close; a sum near zero may have
+        # either sign.
         other_zeros = _other_zeros(exact, actual) if pointwise else _other_zeros(exact, actual) & (exact == actual)
         comparable = actual.isfinite() & exact.isfinite() & ~other_zeros
         error = (expected - exact).abs()
@@ -169,12 +167,12 @@ class Rules:
         if right.all() or (pointwise and not exempt):
             return right
         if not pointwise:
-            # Where the CPU's partial sums leave the range, the device's may elsewhere: the order of
-            # terms decides.
+            # If the CPU's partial sums overflow, the device's may overflow in other elements: it
+            # depends on the order of terms.
             large = exact.isfinite() & (exact.abs() >= torch.finfo(want.dtype).max / (4 * self.terms))
             right |= large & ~actual.isfinite() & (large & ~expected.isfinite()).any()
-            # Terms that are added one after another are off by as many roundings as the root of
-            # their number; so is what float64 is compared with.
+            # A sequential sum has an error of as many roundings as the root of its number of terms;
+            # so has the float64 reference.
             roundings = math.sqrt(self.terms) * min(EPSILON[want.dtype], EPSILON[torch.float32])
             roundings *= 2 if want.dtype == torch.float64 else 1
             right |= distance <= torch.maximum(
@@ -183,21 +181,22 @@ class Rules:
         if self.chooses:
             return right
         change, inexact = self._changes(name, index, exact, want)
-        if pointwise and self.multiples:  # Of 16-bit floats, the sum is of float32.
+        if pointwise and self.multiples:  # For 16-bit floats, the sum is in float32.
             change = change * min(1.0, EPSILON[torch.float32] / EPSILON[want.dtype])
-        elif pointwise:  # Of functions with steps a rounding changes everything.
+        elif pointwise:  # In functions with steps a rounding changes everything.
             cap = max(CAP.get(dtype, CAP[torch.float32]) for dtype in (want.dtype, self.precision or want.dtype))
             size = self._amplitude(name, index, exact, want) if self.cancels else exact.abs()
             change = torch.minimum(change, cap * size)
         else:
             right |= distance <= OF_CPU * _largest(inexact)
-            # A zero that a rounding changes is what cancelled, and has no sign.
+            # A zero that a rounding changes is the result of cancellation, and its sign is not
+            # compared.
             right |= (actual == 0) & (exact == 0) & ((change > 0) | self.sums)
         return right | (distance <= OF_PERTURBED * change)
 
     def _changes(self, name: str, index: int, exact: torch.Tensor, want: Flat) -> tuple[torch.Tensor, torch.Tensor]:
-        """What rounding the inputs changes at most, and what float32, or float64 for its results,
-        may be off by.
+        """The largest effect of rounding the inputs, and the allowed error of float32, or of
+        float64 for its results.
         """
         change, inexact = torch.zeros_like(exact.abs()), torch.zeros_like(exact.abs())
         for number in range(1, PERTURBATIONS + 1):
@@ -212,7 +211,7 @@ class Rules:
         return torch.maximum(change, inexact * NARROW), inexact * NARROW
 
     def _amplitude(self, name: str, index: int, exact: torch.Tensor, want: Flat) -> torch.Tensor:
-        """How large a function is near its arguments: where it vanishes, terms of that size
+        """The size of a function near its arguments: where it vanishes, terms of that size
         cancel.
         """
         size = exact.abs()
@@ -223,8 +222,8 @@ class Rules:
         return size
 
     def _scale(self, name: str, exact: torch.Tensor) -> torch.Tensor:
-        """The largest element; of gradients of which nothing is left, because all terms cancel,
-        that of the others.
+        """The largest element; for gradients that vanish because all terms cancel, that of the
+        other gradients.
         """
         own = _largest(exact)
         if name not in ("gradients", "second"):
@@ -249,11 +248,11 @@ class Rules:
 
         for variant in (Variant(flushed=True), Variant(flushed=True, wide=True)):
             right |= agrees(variant)
-        # A kernel makes no infinity and no NaN of what it flushes itself.
+        # A kernel must not return an infinity or NaN because of numbers that it flushes itself.
         composed = not self.pointwise or name in ("gradients", "second")
         for inputs, sparing in product((False, True), repeat=2):
             right |= agrees(Variant(flushed=inputs, flushing=True, sparing=sparing)) & (composed | actual.isfinite())
-        # The last step may lose as much as the smallest normal number.
+        # The last step may lose up to the smallest normal number.
         expected = self._signed(want.values.double())
         if want.dtype != torch.float16:
             off = (actual - expected).abs() < torch.finfo(want.dtype).tiny
@@ -264,11 +263,13 @@ class Rules:
         return max(UNITS[one] * EPSILON[one] for one in (dtype.to_real(), (self.precision or dtype).to_real()))
 
     def _smallest(self, dtype: torch.dtype) -> float:
-        """The smallest number of the dtype, or of the one computed in if that is larger."""
+        """The smallest normal number of the dtype, or of the dtype of the computation if that is
+        larger.
+        """
         return max(torch.finfo(one).tiny * torch.finfo(one).eps for one in (dtype, self.precision or dtype))
 
     def _exact(self, name: str, index: int, variant: Variant, like: Flat) -> torch.Tensor | None:
-        """The result in float64, or None where there is none such."""
+        """The result in float64; None if it does not exist."""
         outcome = self.reference(variant)
         found = getattr(outcome, name) or []
         if outcome.error is not None or index >= len(found) or not isinstance(found[index], Flat):
@@ -280,7 +281,7 @@ class Rules:
         )
 
     def _signed(self, numbers: torch.Tensor) -> torch.Tensor:
-        """The numbers, with the signs of zeros where those count."""
+        """The numbers, with the signs of zeros if those are compared."""
         return numbers if self.zero_signs or not numbers.is_floating_point() else numbers + 0
 
 
@@ -290,7 +291,7 @@ def _finite(numbers: torch.Tensor) -> torch.Tensor:
 
 
 def _drawn(want: Flat, got: Flat) -> Iterator[Difference]:
-    """Whether columns of samples are of the same distributions, by Smirnov's test."""
+    """Whether columns of samples have the same distributions, by Smirnov's test."""
     one, other = (flat.values.reshape(flat.shape).double().flatten(1) for flat in (want, got))
     for column, (mine, its) in enumerate(zip(one.T, other.T, strict=True)):
         if bool(mine.isnan().all()) and bool(its.isnan().all()):
@@ -303,7 +304,7 @@ def _drawn(want: Flat, got: Flat) -> Iterator[Difference]:
 
 
 def smirnov(one: torch.Tensor, other: torch.Tensor) -> float:
-    """The largest distance of the distribution functions of two samples."""
+    """The largest distance between the distribution functions of two samples."""
     if bool(one.isnan().any()) or bool(other.isnan().any()):
         return math.nan
     points = torch.cat((one, other)).unique()
@@ -313,9 +314,7 @@ def smirnov(one: torch.Tensor, other: torch.Tensor) -> float:
 
 
 def smirnov_limit(one: int, other: int) -> float:
-    """What the distance of two samples of so many numbers exceeds once in a hundred million
-    times.
-    """
+    """The distance that two samples of these sizes exceed with probability 1e-8."""
     return math.sqrt(-math.log(CHANCE / 2) / 2 * (one + other) / (one * other))
 
 
@@ -331,13 +330,13 @@ def _form(want: Flat, got: Flat, strides: bool) -> Iterator[Difference]:
 
 
 def _lie_otherwise(want: Outcome, got: Outcome) -> bool:
-    """Whether results of the same shapes have other strides."""
+    """Whether results of the same shapes have different strides."""
     pairs = zip(want.results, got.results, strict=False)
     return any(isinstance(a, Flat) and isinstance(b, Flat) and any(_form(a, b, strides=True)) for a, b in pairs)
 
 
 def same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Where numbers are the same: NaN and NaN, zeros of the same sign."""
+    """Where numbers are the same, including NaN, and zeros with the same sign."""
     equal = one == other
     if one.is_floating_point():
         equal &= torch.signbit(one) == torch.signbit(other)
@@ -346,32 +345,32 @@ def same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
 
 def near(expected: torch.Tensor, actual: torch.Tensor, tolerance: float, smallest: float) -> torch.Tensor:
-    """Where float64 numbers differ by no more than a relative tolerance, or two smallest
-    numbers.
-    """
+    """Where float64 numbers differ by at most a relative tolerance, or two smallest numbers."""
     close = (expected - actual).abs() <= expected.abs() * tolerance + 2 * smallest
     return same(expected, actual) | (close & expected.isfinite() & ~_other_zeros(expected, actual))
 
 
 def _other_zeros(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Where one number or both are zero, and their signs differ."""
+    """Where at least one number is zero, and the signs differ."""
     return ((one == 0) | (other == 0)) & (one.signbit() != other.signbit())
 
 
 def rounded(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """What is beyond the dtype's range is infinite, what is nearest to zero is zero."""
+    """Round to a dtype: numbers out of its range become infinite, numbers closest to zero become
+    zero.
+    """
     there = exact.to(dtype).double()
     return torch.where(there.isinf() | (there == 0), there, exact)
 
 
 def _largest(numbers: torch.Tensor) -> torch.Tensor:
-    """The largest of the finite numbers, which may be none."""
+    """The largest of the finite numbers; 0 if there are none."""
     return numbers.abs().nan_to_num(0, 0, 0).amax(0)
 
 
 def _described(expected: torch.Tensor, actual: torch.Tensor, wrong: torch.Tensor) -> Iterator[Difference]:
-    """A difference of each kind among the elements that are wrong: the first such element, and how
-    many there are.
+    """A difference for each kind among the wrong elements: the first such element, and their
+    number.
     """
     kinds: dict[str, torch.Tensor] = {}
     if expected.is_floating_point():

@@ -1,9 +1,8 @@
-"""
-The differences that are known, and why: a file of tests/fuzz/known for each topic.
+"""The known differences, and their reasons: a file of tests/fuzz/known for each topic.
 
-`operators` are regular expressions of whole names, `kinds` are kinds of difference; `dtypes`
-(default: all) and `message`, which has a match in the difference's message, narrow it down. A case
-is explained if each difference is.
+`operators` are regular expressions for whole names, `kinds` are kinds of difference; `dtypes`
+(default: all) and `message`, a regular expression that occurs in the difference's message, restrict
+it. A case is explained if each of its differences is.
 """
 
 from __future__ import annotations
@@ -27,23 +26,23 @@ FOLDER = Path(__file__).with_name("known")
 
 @dataclass(frozen=True)
 class Known:
-    """Differences of these kinds, of operators whose name has a match of a pattern, in these
-    dtypes, and why.
+    """Differences of these kinds, in operators whose name matches a pattern, in these dtypes, and
+    the reason.
     """
 
     why: str
     operators: str
     kinds: tuple[str, ...]
-    dtypes: tuple[str, ...] = ()  # none: all
+    dtypes: tuple[str, ...] = ()  # empty: all
     message: str = ""
 
     def is_about(self, finding: Finding) -> bool:
-        """Whether this is of the case's operator and dtype."""
+        """Whether this applies to the case's operator and dtype."""
         named = re.fullmatch(self.operators, finding.operator) is not None
         return named and (not self.dtypes or finding.dtype in self.dtypes)
 
     def explains(self, difference: Difference) -> bool:
-        """Whether this is why a case that it is about differs so."""
+        """Whether this explains a difference of a case to which it applies."""
         return difference.kind in self.kinds and re.search(self.message, difference.message) is not None
 
 
@@ -63,11 +62,11 @@ def read(folder: Path = FOLDER) -> list[Known]:
 
 
 def unexplained(findings: Iterable[Finding], known: list[Known]) -> list[Finding]:
-    """The findings that differ and that nothing explains."""
+    """The findings with differences that nothing explains."""
     return [finding for finding in findings if finding.differs and not explained(finding, known)]
 
 
 def explained(finding: Finding, known: list[Known]) -> bool:
-    """Whether all that differs in a case is known."""
+    """Whether all differences of a case are known."""
     about = [one for one in known if one.is_about(finding)]
     return all(any(one.explains(difference) for one in about) for difference in finding.differences)

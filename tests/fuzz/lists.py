@@ -12,7 +12,7 @@ from .arguments import call, plain
 from .calls import BACKWARD, FORWARD, Call
 from .schemas import Overload
 
-# Arguments of the optimizers that are numbers of a plain size.
+# Arguments of optimizers that are numbers of an ordinary size.
 RATES = {"lr": 0.01, "lr_decay": 0.1, "weight_decay": 0.1, "eps": 1e-6, "beta1": 0.9, "beta2": 0.99, "momentum": 0.9}
 
 
@@ -22,7 +22,7 @@ def is_of_lists(overload: Overload) -> bool:
 
 
 def stage(rng: random.Random) -> str:
-    """How often gradients are asked for."""
+    """Whether gradients are computed, and how."""
     return rng.choices((FORWARD, BACKWARD), (5, 1))[0]
 
 
@@ -33,7 +33,7 @@ def make(rng: random.Random, overload: Overload) -> Call:
     shapes = [tensors.shape(rng) for _ in range(min(count, 5))] * (count // 5 + 1)
     dtype = rng.choice(values.FLOATS) if optimizer and rng.random() < 0.95 else values.dtype(rng)
     palette = values.palette(rng, bounded=optimizer)
-    # The CPU's kernels of the optimizers check nothing, and take every tensor for contiguous.
+    # The CPU's optimizer kernels check nothing, and assume that every tensor is contiguous.
     mixed, plain_layout = not optimizer and rng.random() < 0.15, rng.random() < 0.6
 
     def make_list(argument_name: str) -> list[torch.Tensor]:

@@ -1,4 +1,4 @@
-"""Which overloads are called how."""
+"""The functions that create calls of overloads."""
 
 from __future__ import annotations
 

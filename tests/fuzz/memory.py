@@ -1,4 +1,4 @@
-"""The memory of a call's arguments: what is written there, and by which elements."""
+"""The memory of a call's arguments: what is written, and by which elements."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ View = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 
 def with_same_storages(call: Call, want: Outcome, got: Outcome) -> tuple[Outcome, Outcome]:
-    """The outcomes with a storage that only one of them changed in the other one too, as it was
-    given.
+    """The outcomes, in which a storage that only one of them changed is in the other one too, with
+    its original contents.
     """
     pairs = list(zip(want.storages, got.storages, strict=False))
     if len(want.storages) != len(got.storages) or all((one is None) == (other is None) for one, other in pairs):
@@ -31,15 +31,15 @@ def with_same_storages(call: Call, want: Outcome, got: Outcome) -> tuple[Outcome
 
 
 def writes_shared(call: Call, *outcomes: Outcome) -> bool:
-    """Whether what is written shares places with other elements: then it shows in which order a
-    loop goes.
+    """Whether written elements share memory with other elements, so that the order of writes is
+    visible.
     """
     changed = zip(*(outcome.storages for outcome in outcomes), strict=False)
     return any(any(pair) and _share(set(views)) for views, pair in zip(_views(call), changed, strict=False))
 
 
 def stray(call: Call, outcome: Outcome) -> bool:
-    """Whether a call wrote to places of an argument's memory that are of no element."""
+    """Whether a call wrote to an argument's memory outside of its elements."""
     for views, given, now in zip(_views(call), originals(call), outcome.storages, strict=False):
         if now is not None:
             outside = torch.ones(given.values.numel(), dtype=torch.bool)
@@ -51,8 +51,8 @@ def stray(call: Call, outcome: Outcome) -> bool:
 
 
 def changes_other(call: Call, dense: Outcome, got: Outcome) -> bool:
-    """Whether a storage was changed of which no tensor was where each has its own."""
-    # Those of tensors without elements are one for each dtype.
+    """Whether a storage was changed that is not changed if each tensor has its own memory."""
+    # All tensors without elements of one dtype share an entry.
     each = {id(tensor) if tensor.numel() else tensor.dtype: tensor for tensor in call.tensors()}
     written: dict[tuple[int, torch.dtype], bool] = {}
     for tensor, now in zip(each.values(), dense.storages, strict=False):
@@ -75,7 +75,7 @@ def _views(call: Call) -> list[list[View]]:
 
 
 def _places(views: list[View]) -> Iterator[torch.Tensor]:
-    """Where in the storage the elements of each view lie."""
+    """The offsets in the storage of the elements of each view."""
     for offset, shape, strides in views:
         places = torch.tensor([offset])
         for size, step in zip(shape, strides, strict=True):
@@ -84,6 +84,6 @@ def _places(views: list[View]) -> Iterator[torch.Tensor]:
 
 
 def _share(views: set[View]) -> bool:
-    """Whether a place is of two elements of views of one storage."""
+    """Whether two elements of views of one storage share memory."""
     places = torch.cat(list(_places(list(views))))
     return len(set(places.tolist())) < places.numel()

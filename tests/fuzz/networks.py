@@ -1,6 +1,4 @@
-"""Calls of the functions that networks are made of, as programs call them: windows, borders, sizes,
-norms.
-"""
+"""Calls of the functions of neural networks, as in programs: windows, padding, sizes, norms."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ def make(rng: random.Random, name: str) -> Call:
     args, kwargs = FUNCTIONS[name](rng, values.dtype(rng) if rng.random() < 0.15 else rng.choice(values.FLOATS))
     stage = rng.choices((FORWARD, BACKWARD, DOUBLE), (5, 4, 1))[0]
     if stage != FORWARD:
-        # Running statistics and the weights of classes have none.
+        # Running statistics and class weights require no gradients.
         given = {"F.batch_norm": [args[0], *kwargs.values()], "F.cross_entropy": args}
         require_gradients(rng, given.get(name, [*args, *kwargs.values()]))
     return Call(name, args, kwargs, stage, rng.getrandbits(31))
@@ -105,7 +103,7 @@ def _interpolate(rng: random.Random, dtype: torch.dtype) -> Made:
     factor = kwargs.get("scale_factor", 1)
     width = x.shape[-1] * (factor[-1] if isinstance(factor, list) else factor)
     if kwargs.get("size", [width])[-1] < 2:
-        # The CPU reads its first row only: its result does not belong to its gradient.
+        # The CPU reads its first row only, so its result and its gradient do not agree.
         kwargs.pop("antialias", None)
     return [x if x.dim() == spatial + 2 else x[None]], kwargs
 
@@ -116,7 +114,7 @@ def _pad(rng: random.Random, dtype: torch.dtype) -> Made:
     low = -2 if rng.random() < 0.3 else 0
     widths = [rng.randint(low, 4) for _ in range(2 * spatial)]
     if mode == "circular":
-        # Beside a crop it copies places that nothing was written to.
+        # If there is also a crop, it copies uninitialised memory.
         widths = [max(width, 0) for width in widths]
     kwargs: dict[str, Any] = {"mode": mode}
     if mode == "constant" and rng.random() < 0.7:
@@ -124,7 +122,7 @@ def _pad(rng: random.Random, dtype: torch.dtype) -> Made:
     return [_image(rng, dtype, spatial), widths], kwargs
 
 
-# What F.unfold's arguments may be.
+# Possible arguments of F.unfold.
 WINDOW = {"kernel_size": (1, 2, 3), "dilation": (1, 1, 2), "padding": (0, 0, 1), "stride": (1, 2, 3)}
 
 

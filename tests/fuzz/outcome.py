@@ -1,4 +1,4 @@
-"""What a call did, as plain data that goes from process to process."""
+"""The outcome of a call, as plain data that can be sent between processes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Flat:
 
     @property
     def values(self) -> torch.Tensor:
-        """The elements, one after another."""
+        """The elements, as a 1-dim tensor."""
         if not self.data:
             return torch.empty(0, dtype=self.dtype)
         return torch.frombuffer(bytearray(self.data), dtype=self.dtype)
 
 
 def flat(tensor: torch.Tensor) -> Flat:
-    """The tensor as plain data; a dense one."""
+    """A dense tensor as plain data."""
     there = tensor.detach()
-    # What PyTorch only notes to be zero has no storage.
+    # A zero tensor of PyTorch's autograd has no storage.
     dense = torch.zeros_like(there) if there._is_zerotensor() else there  # type: ignore[no-untyped-call]
     here = dense.cpu().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
     data = here.reshape(-1).view(torch.uint8).numpy().tobytes() if here.numel() else b""
@@ -45,7 +45,7 @@ class Error:
 
 @dataclass
 class Outcome:
-    """What a call returned, changed, and gave as gradients; or what it raised."""
+    """The results, changed storages and gradients of a call; or its error."""
 
     error: Error | None = None
     results: list[Flat | float | None] = field(default_factory=list)

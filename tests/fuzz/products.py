@@ -12,7 +12,7 @@ from .arguments import call, plain
 from .calls import BACKWARD, DOUBLE, FORWARD, Call
 from .schemas import Overload
 
-# What each argument's sizes are: b batches, an n x k matrix times a k x m one.
+# The sizes of each argument: b batches, an n x k matrix times a k x m one.
 SIZES: dict[str, dict[str, str]] = {
     "mm": {"self": "nk", "mat2": "km"},
     "bmm": {"self": "bnk", "mat2": "bkm"},
@@ -30,12 +30,12 @@ LENGTHS = (0, 1, 1, 2, 3, 4, 5, 8, 16, 17, 31, 33, 64, 65, 100, 257)
 
 
 def stage(rng: random.Random) -> str:
-    """How often gradients are asked for."""
+    """Whether gradients are computed, and how."""
     return rng.choices((FORWARD, BACKWARD, DOUBLE), (6, 3, 1))[0]
 
 
 def make(rng: random.Random, overload: Overload) -> Call:
-    """A call of one of these overloads, mostly with sizes that fit."""
+    """A call of one of these overloads, mostly with compatible sizes."""
     lengths = {letter: rng.choice(LENGTHS) for letter in "nkm"} | {"b": rng.choice((0, 1, 2, 3, 5))}
     if rng.random() < 0.03:
         lengths["k"] = rng.choice((1000, 5000))

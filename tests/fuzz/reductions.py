@@ -26,7 +26,7 @@ OPERATORS = set(
 
 
 def stage(rng: random.Random) -> str:
-    """How often gradients are asked for."""
+    """Whether gradients are computed, and how."""
     return rng.choices((FORWARD, BACKWARD, DOUBLE), (6, 3, 1))[0]
 
 
@@ -44,7 +44,7 @@ def make(rng: random.Random, overload: Overload) -> Call:
         if kind == "Tensor":
             given[name] = None if "?" in argument.type and rng.random() < 0.5 else first
         elif name == "k":
-            # Of a 0-dim tensor the CPU's topk with k=0 returns an element that it never wrote.
+            # For a 0-dim tensor the CPU's topk with k=0 returns an uninitialised element.
             given[name] = rng.choice((0, 1, 2, rng.randint(0, max(first.shape)))) if first.dim() else 1
         elif name in ("p", "ord"):
             given[name] = rng.choice((0, 1, 2, 2, 3, 0.5, -1, float("inf"), -float("inf"), 2.5))
@@ -56,7 +56,7 @@ def make(rng: random.Random, overload: Overload) -> Call:
             given["dims"] = rng.sample(range(first.dim()), min(len(given["shifts"]), first.dim()))
         else:
             given[name] = plain(rng, argument, first)
-    if overload.base == "topk":  # otherwise in any order
+    if overload.base == "topk":  # otherwise unordered
         given["sorted"] = True
     if "weights" in given and given["weights"] is not None:
         given["weights"] = tensors.tensor(rng, tuple(first.shape), values.dtype(rng), "normal")

@@ -1,4 +1,4 @@
-"""The CPU's side of a case, in a process that may end: some of torch's CPU kernels do that."""
+"""The CPU's side of a case, in a process that may crash, as some of torch's CPU kernels do."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ START_SECONDS = 180.0
 
 
 class ReferenceFailed(Exception):
-    """The process ended, or took too long."""
+    """The process crashed, or took too long."""
 
 
 def serve(connection: Connection, parent: int, make: Callable[[int], cases.Case]) -> None:
-    """Run what is asked for through `connection`, until it is closed or the parent is gone."""
+    """Run the cases requested through `connection`, until it is closed or the parent is gone."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -48,16 +48,16 @@ def serve(connection: Connection, parent: int, make: Callable[[int], cases.Case]
 
 
 class Reference:
-    """The process, started when it is first asked."""
+    """The process, which is started at the first request."""
 
     def __init__(self, timeout: float, make: Callable[[int], cases.Case] = cases.make) -> None:
-        """With so many seconds for a call; `make` is pickled."""
+        """`timeout` is in seconds for a call; `make` is pickled."""
         self.timeout, self.make = timeout, make
         self._process: SpawnProcess | None = None
         self._connection: Connection
 
     def ask(self, number: int, variant: Variant) -> None:
-        """Have the case run; the outcome is fetched later. One at a time."""
+        """Start running a case; the outcome is fetched later. One case at a time."""
         if self._process is None:
             context = multiprocessing.get_context("spawn")
             self._connection, theirs = context.Pipe()
@@ -72,7 +72,7 @@ class Reference:
             raise ReferenceFailed("the process was gone") from error
 
     def answer(self) -> Outcome:
-        """What came of the case asked for. Raises ReferenceFailed."""
+        """The outcome of the requested case. Raises ReferenceFailed."""
         outcome: Outcome = self._receive(self.timeout)
         return outcome
 

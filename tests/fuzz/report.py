@@ -1,4 +1,4 @@
-"""What a run found, by cause."""
+"""The findings of a run, by cause."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def groups(findings: Iterable[Finding]) -> list[tuple[tuple[str, str], list[Find
 
 
 def table(findings: Iterable[Finding]) -> Table:
-    """Groups of findings, with examples to run again."""
+    """Groups of findings, with examples to reproduce them."""
     made = Table("kind", "operator", "cases", "dtypes", "examples", "the first one", expand=True)
     for (operator, kind), members in groups(findings):
         dtypes = ", ".join(sorted({finding.dtype for finding in members}))
@@ -31,7 +31,7 @@ def table(findings: Iterable[Finding]) -> Table:
 
 
 def summary(findings: Iterable[Finding]) -> Table:
-    """How many cases there were of each kind."""
+    """The number of cases of each kind."""
     made = Table("kind", "cases", "operators")
     operators: dict[str, set[str]] = defaultdict(set)
     counts: Counter[str] = Counter()

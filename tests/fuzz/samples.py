@@ -19,21 +19,20 @@ from . import tensors, values
 from .calls import BACKWARD, DOUBLE, EPSILON, FORWARD, Call, function, opinfo
 
 PAGE = ROOT / "docs" / "reference" / "operators.md"
-# Operators that write each element of a source where an index says: of several for one place any
-# may stay.
+# Operators that write each element of a source to an index: if several have one index, any may win.
 WRITES_ANY = re.compile(r"(scatter|index_copy|index_put|put)")
-# A sample with larger tensors is not used.
+# Samples with larger tensors are skipped.
 MAX_ELEMENTS = 300_000
 
 
 class NoSamples(Exception):
-    """OpInfo has none for an operator and a dtype."""
+    """OpInfo has no samples for an operator and a dtype."""
 
 
 @cache
 def operators() -> tuple[str, ...]:
-    """Names of OpInfo's operators that the device has a kernel for in some dtype; the running torch
-    may lack some.
+    """Names of OpInfo's operators for which the device has a kernel in some dtype; the running
+    torch may lack some.
     """
     marks = read_marks(PAGE)
     native = {task.operator for task, mark in marks.items() if mark == NATIVE}
@@ -41,7 +40,7 @@ def operators() -> tuple[str, ...]:
 
 
 def is_pointwise(name: str) -> bool:
-    """Whether each element of a result comes of one element of each argument."""
+    """Whether each element of a result depends on one element of each argument."""
     from torch.testing._internal.opinfo.core import BinaryUfuncInfo, UnaryUfuncInfo
 
     return isinstance(opinfo(name), (BinaryUfuncInfo, UnaryUfuncInfo))
@@ -49,13 +48,11 @@ def is_pointwise(name: str) -> bool:
 
 @lru_cache(maxsize=6)
 def samples(name: str, dtype: torch.dtype) -> tuple[Any, ...]:
-    """OpInfo's samples of an operator that consist of dense tensors on the CPU of the ten
-    dtypes.
-    """
+    """OpInfo's samples of an operator that consist of dense CPU tensors with the ten dtypes."""
     for seed in (torch.manual_seed, numpy.random.seed, random.seed):
         seed(0)
     try:
-        # The same samples on every machine, so none of what it has beside the CPU.
+        # The same samples on every machine, so none that depend on another device.
         with patch("torch.cuda.is_available", return_value=False):
             found = list(opinfo(name).sample_inputs("cpu", dtype, requires_grad=False))
     except Exception:  # Some operators have no samples in some dtypes.
@@ -77,7 +74,7 @@ def _usable(value: Any, complex_too: bool) -> bool:
 
 
 def make(rng: random.Random, name: str) -> Call:
-    """A call of an operator with one of its samples, changed."""
+    """A call of an operator with one of its samples, modified."""
     op = opinfo(name)
     usual = [dtype for dtype in values.DTYPES if dtype in op.dtypes]
     weights = [weight for dtype, weight in zip(values.DTYPES, values.WEIGHTS, strict=True) if dtype in usual]
@@ -102,14 +99,15 @@ def make(rng: random.Random, name: str) -> Call:
 
 
 class _Changer:
-    """Gives tensors other numbers and layouts."""
+    """Replaces tensors' numbers and layouts."""
 
     def __init__(self, rng: random.Random, dtype: torch.dtype, name: str) -> None:
         pointwise = is_pointwise(name)
         self.rng, self.dtype = rng, dtype
-        # Integers are often indices or sizes, and keep their values.
+        # Integers are often indices or sizes, and are not changed.
         self.numbers = (dtype in EPSILON or pointwise) and rng.random() < 0.4
-        # Whether an infinite weight meets the zeros of a border is each implementation's own.
+        # Whether an infinite weight is multiplied with the zeros of the padding depends on the
+        # implementation.
         borders = name.startswith(("nn.functional.conv", "nn.functional.interpolate", "nn.functional.grid_sample"))
         self.palette = "normal" if borders else values.palette(rng, bounded=not pointwise)
         self.layouts = rng.random() < 0.6

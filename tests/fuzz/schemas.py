@@ -1,4 +1,4 @@
-"""The engine's operators: their arguments, as their schemas have them."""
+"""The engine's operators and their arguments, parsed from their schemas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Argument:
     type: str  # Tensor, Tensor[], Scalar, int, int[2], ... with ? where None is allowed
     default: str | None
     keyword: bool
-    written: bool  # what is changed: self of an in-place operator, out
+    written: bool  # whether it is changed: self of an in-place operator, out
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Overload:
 
     @property
     def expression(self) -> str:
-        """The overload as torch.ops has it."""
+        """The overload as an attribute of torch.ops."""
         name, _, overload = self.name.partition(".")
         return f"torch.ops.aten.{name}.{overload or 'default'}"
 
@@ -47,7 +47,7 @@ class Overload:
 
     @property
     def outs(self) -> tuple[Argument, ...]:
-        """The tensors that take the results."""
+        """The `out` tensors."""
         return tuple(argument for argument in self.arguments if argument.written and argument.keyword)
 
 
@@ -72,6 +72,6 @@ def parse(schema: str) -> Overload:
 
 @cache
 def overloads() -> dict[str, Overload]:
-    """Every overload of PyTorch's own in the engine's table, by name."""
+    """Every overload of the aten namespace in the engine's table, by name."""
     schemas = (schema for schema in engine.schemas() if schema.startswith("aten::"))
     return {overload.name: overload for overload in map(parse, schemas)}

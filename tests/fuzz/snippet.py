@@ -1,6 +1,4 @@
-"""A case as a program that needs nothing but torch and the device; of large arguments also the
-fuzzer.
-"""
+"""A case as a program that needs only torch and the device; for large arguments also the fuzzer."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import torch
 from .calls import DOUBLE, FORWARD
 from .cases import Case
 
-# Storages with more elements are not printed: the program takes the arguments from the fuzzer.
+# Larger storages are not printed: the program gets the arguments from the fuzzer.
 MAX_ELEMENTS = 256
 OPINFO = """\
 from torch.testing._internal.common_methods_invocations import op_db

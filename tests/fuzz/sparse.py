@@ -1,5 +1,5 @@
-"""Calls of sparse tensors: they are made on the device of indices and values, and compared by what
-they consist of.
+"""Calls of sparse tensors, which are created on the device from indices and values, and compared by
+their components.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import torch
 from . import tensors, values
 from .calls import BACKWARD, FORWARD, Call
 
-# What is made of indices i, values v and a size s; of the other arguments a and b.
+# Expressions of indices i, values v and a size s, and of the other arguments a and b.
 COO = "torch.sparse_coo_tensor(i, v, s)"
 CSR = f"{COO}.coalesce().to_sparse_csr()"
 CSC = f"{COO}.coalesce().to_sparse_csc()"
 LAYOUTS = {"coo": COO, "coalesced": f"{COO}.coalesce()", "csr": CSR, "csc": CSC}
-# Of one matrix: a name, the expression, and the layouts that it is for.
+# For one matrix: a name, the expression, and the layouts to which it applies.
 UNARY: dict[str, tuple[str, tuple[str, ...]]] = {
     "create": ("m", ("coo",)),
     "coalesce": ("m.coalesce()", ("coo",)),
@@ -45,7 +45,7 @@ UNARY: dict[str, tuple[str, tuple[str, ...]]] = {
     "cat": ("torch.cat([m, m], 0)", ("coo", "coalesced")),
     "sparse_mask": ("m.to_dense().sin().sparse_mask(m.coalesce())", ("coo",)),
 }
-# Of a matrix n x k and dense ones: a is k x m, b is n x m, d is n x k.
+# For a matrix n x k and dense ones: a is k x m, b is n x m, d is n x k.
 BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
     "mm": ("torch.mm(m, a)", ("coo", "coalesced", "csr", "csc")),
     "sparse.mm": ("torch.sparse.mm(m, a)", ("coo", "coalesced", "csr")),
@@ -57,8 +57,8 @@ BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
     "add dense": ("torch.add(d, m, alpha=alpha)", ("coo", "coalesced", "csr")),
     "add_ dense": ("d.clone().add_(m)", ("coo", "csr")),
     "mul dense": ("m * d", ("coalesced", "csr")),
-    # Whether entries of one place stay two is a backend's own: the CPU's merge where they lie
-    # alike, CUDA's never do.
+    # Whether entries with equal indices are merged depends on the backend: the CPU merges them if
+    # the indices are equal, CUDA never does.
     "add": ("torch.add(m, m.t().t(), alpha=alpha).coalesce()", ("coo", "coalesced")),
     "add compressed": ("torch.add(m, m * 2, alpha=alpha)", ("csr",)),
     "sub": ("(m - m * 3).coalesce()", ("coo", "coalesced")),
@@ -70,7 +70,7 @@ SIZES = (1, 1, 2, 3, 5, 8, 16, 33, 64, 129)
 
 
 def make(rng: random.Random, name: str) -> Call:
-    """A call of one of these."""
+    """A call of one of these expressions."""
     name = name.removeprefix("sparse ")
     if name in ("hybrid", "blocks"):
         return _blocks(rng) if name == "blocks" else _hybrid(rng)
@@ -85,7 +85,7 @@ def make(rng: random.Random, name: str) -> Call:
     stage = (
         rng.choice((FORWARD, FORWARD, BACKWARD)) if name in ("mm", "sparse.mm", "addmm", "to_dense", "mul") else FORWARD
     )
-    # Of some layouts and of complex entries PyTorch has few derivatives.
+    # PyTorch has few derivatives for some layouts and for complex entries.
     if layout == "csc" or not dtype.is_floating_point:
         stage = FORWARD
     if name in UNARY:
@@ -96,7 +96,7 @@ def make(rng: random.Random, name: str) -> Call:
             tensors.tensor(rng, sizes, dtype, palette) for sizes in ((columns, width), (rows, width), (rows, columns))
         ]
         beta, alpha = rng.choice((0, 1, 2, 0.5)), rng.choice((1, 1, 2, -0.5))
-        # An expanded tensor is none that is written to.
+        # An expanded tensor cannot be written.
         text = f"lambda i, v, s, a, b, d, beta, alpha: {text}"
         args = [*args, *dense, beta, alpha]
         if name == "sampled_addmm":  # b is n x m, a.t() is m x k with a as k x m.
@@ -117,7 +117,7 @@ def _dtype(rng: random.Random) -> torch.dtype:
 def _entries(
     rng: random.Random, sizes: tuple[int, ...], dtype: torch.dtype, inner: tuple[int, ...] = ()
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Indices, of which some come twice, and values."""
+    """Indices, some of which occur twice, and values."""
     count = rng.choice((0, 1, 3, 10, 40, 200))
     draw = torch.Generator().manual_seed(rng.getrandbits(62))
     rows = [torch.randint(0, size, (count,), generator=draw) for size in sizes]
@@ -135,7 +135,7 @@ def _product(sizes: tuple[int, ...]) -> int:
 
 
 def _hybrid(rng: random.Random) -> Call:
-    """Of more or fewer than two sparse dimensions, and of dense ones."""
+    """With more or fewer than two sparse dimensions, and with dense ones."""
     sizes = tuple(rng.choice((1, 2, 4, 7)) for _ in range(rng.choice((1, 2, 3))))
     inner = tuple(rng.choice((1, 2, 5)) for _ in range(rng.choice((0, 1, 2))))
     indices, entries = _entries(rng, sizes, _dtype(rng), inner)
@@ -156,7 +156,7 @@ def _hybrid(rng: random.Random) -> Call:
 
 
 def _blocks(rng: random.Random) -> Call:
-    """Of dense matrices with zeros: conversions, and products of blocks."""
+    """From dense matrices with zeros: conversions, and products of blocks."""
     block = rng.choice((1, 2, 3))
     rows, columns, width = block * rng.choice((1, 2, 5)), block * rng.choice((1, 3, 4)), rng.choice((1, 4, 17))
     dtype = rng.choice((torch.float32, torch.float32, torch.float64))

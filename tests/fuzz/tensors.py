@@ -11,7 +11,7 @@ from . import values
 
 LENGTHS = (1, 2, 3, 5, 7, 8, 16, 17, 31, 33, 64, 100, 129, 257, 1000, 1025)
 Shape = tuple[int, ...]
-# More elements than one dimension of a grid of workgroups has.
+# More elements than one dimension of a grid of workgroups.
 LARGE: tuple[Shape, ...] = (
     (65537,),
     (3, 30000),
@@ -22,8 +22,8 @@ LARGE: tuple[Shape, ...] = (
     (131073,),
 )
 
-# Elements of two tensors multiplied, which what they broadcast to may have: two large ones make one
-# of 20 GB.
+# Maximum product of the elements of two tensors, which may be the size of their broadcast result:
+# two large tensors would have one of 20 GB.
 MOST_TOGETHER = 1 << 26
 
 
@@ -54,12 +54,12 @@ def shape(rng: random.Random, least: int = 0, most: int = 8) -> Shape:
 
 
 def replaced(sizes: Shape, dimension: int, size: int) -> Shape:
-    """The sizes with another one in a dimension."""
+    """The sizes with one dimension replaced."""
     return (*sizes[:dimension], size, *sizes[dimension + 1 :])
 
 
 def broadcast(rng: random.Random, sizes: Shape) -> Shape:
-    """Sizes that broadcast with those given, mostly; a few do not."""
+    """Sizes that mostly broadcast with the given ones."""
     kind = rng.random()
     if kind < 0.55:
         return sizes
@@ -71,9 +71,7 @@ def broadcast(rng: random.Random, sizes: Shape) -> Shape:
 
 
 def strides(rng: random.Random, sizes: Shape) -> Shape:
-    """How a tensor of these sizes lies: contiguous, permuted, channels last, with steps, or
-    expanded.
-    """
+    """Strides for these sizes: contiguous, permuted, channels last, with steps, or expanded."""
     rank, kind = len(sizes), rng.random()
     order, steps = list(range(rank)), [1] * rank
     if kind < 0.45:
@@ -97,12 +95,11 @@ def strides(rng: random.Random, sizes: Shape) -> Shape:
 
 
 def placed(rng: random.Random, content: torch.Tensor, distinct: bool = False) -> torch.Tensor:
-    """
-    The elements of `content` in another layout, off the start of a storage whose other elements are
-    random.
+    """The elements of `content` in another layout, not at the beginning of a storage, whose other
+    elements are random.
 
-    Where it is expanded, the last one of those that then share a place is kept; with `distinct` it
-    is not expanded.
+    If it is expanded, the last one of the elements at one address wins; with `distinct` it is not
+    expanded.
     """
     sizes, extent = tuple(content.shape), 0
     layout = strides(rng, sizes)
@@ -134,8 +131,8 @@ def tensor(
 
 
 def marked(rng: random.Random, tensor: torch.Tensor) -> torch.Tensor:
-    """Of complex numbers at times a view with the conjugate or the negative bit, which turns them
-    around.
+    """For complex numbers sometimes a view with the conjugate or negative bit, and the inverse
+    applied to the elements.
     """
     if tensor.is_complex() and rng.random() < 0.25:
         tensor = tensor.conj()
@@ -145,7 +142,7 @@ def marked(rng: random.Random, tensor: torch.Tensor) -> torch.Tensor:
 
 
 def indices(rng: random.Random, sizes: Shape, below: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
-    """Indices from 0 to `below`; a few tensors also have one that is out of range."""
+    """Indices from 0 to `below`; sometimes one is out of range."""
     draw = torch.Generator().manual_seed(rng.getrandbits(62))
     content = torch.randint(0, max(below, 1), sizes, generator=draw)
     if content.numel() and rng.random() < 0.03:

@@ -1,5 +1,5 @@
-"""Results that name elements, where several are equal: which of them is named is open, and what
-follows from it.
+"""Results that select one of several equal elements: which one is not specified, nor what depends
+on it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .outcome import Flat, Outcome
 
 @dataclass(frozen=True)
 class Ties:
-    """An operator's call, and what it gave on the CPU and on the device."""
+    """An operator's call, and its outcomes on the CPU and on the device."""
 
     call: Call
     want: Outcome
@@ -43,7 +43,7 @@ class Ties:
         return self._named_alike()
 
     def _named_alike(self) -> bool:
-        """Whether the last results are other indices, but of equal elements."""
+        """Whether the last results are different indices of equal elements."""
         expected, actual = self.want.results[-1], self.got.results[-1]
         if not isinstance(expected, Flat) or not isinstance(actual, Flat) or expected.dtype != torch.int64:
             return False
@@ -69,12 +69,12 @@ class Ties:
             return False
         if _equal(*(_paired(of[index], gradient.values) for gradient in (one, other))):
             return True
-        # A gradient's gradient is taken from the place of another element.
+        # The gradient of a gradient belongs to another element.
         return found[1] == "second" and self._named_alike()
 
 
 def _paired(elements: torch.Tensor, gradients: torch.Tensor) -> torch.Tensor:
-    """Pairs of an element and its gradient, in order."""
+    """Pairs of an element and its gradient, sorted."""
     order = torch.argsort(gradients, stable=True)
     order = order[torch.argsort(elements[order], stable=True)]
     return torch.stack((elements[order].double(), gradients[order].double()))

@@ -1,4 +1,4 @@
-"""One case on the device and on the CPU, and what differs."""
+"""One case on the device and on the CPU, and their differences."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from .outcome import Error, Flat, Outcome
 from .reference import Reference, ReferenceFailed
 from .ties import Ties
 
-# What came of a case that shows no difference.
+# The kinds of cases without a difference.
 SAME, SKIPPED, RANDOM = "same", "skipped", "random"
 CPU_FAILED = "cpu failed"
-# Operators whose last result holds indices of elements, any one of several equal ones.
+# Operators whose last result is indices of elements, any one of several equal ones.
 NAMES_ELEMENTS = {"argsort", "kthvalue", "sort", "topk", "mode", "median", "nanmedian", "msort"}
-# Operators that give one of two or more elements: of zeros of both signs the CPU's vectorised loops
-# take another one than the ends of rows.
+# Operators that select one of several elements: for zeros of both signs the CPU's vectorised loops
+# select differently than the scalar ends of rows.
 SELECTS = re.compile(r"(_foreach_)?(maximum|minimum|fmax|fmin|clamp(_max|_min)?|clip|max|min|a(max|min|minmax))_?")
-# Operators that leave numbers that are not finite to the CPU.
+# Operators that fall back to the CPU for numbers that are not finite.
 FACTORISATIONS = {"aten::_linalg_svd.U"}
-# Operators whose further results are each backend's own.
+# Operators whose further results are internal to each backend.
 FIRST_OUTPUT_ONLY = {"log_sigmoid_forward", "_native_batch_norm_legit", "native_batch_norm", "_batch_norm_with_update"}
-# Functions that have zeros or tails near which their terms cancel: docs/reference/numerics.md.
+# Functions with zeros or tails near which their terms cancel: docs/reference/numerics.md.
 CANCELS = re.compile(
     r"lgamma|digamma|polygamma|zeta|igamma|bessel_[jy]|airy|polynomial|addc(mul|div)|lerp|logaddexp|(silu|mish|gelu|softplus)_backward|aten::gelu"
 )
@@ -43,16 +43,16 @@ SUMS = re.compile(
     r"conv|linear|(batch|group|instance|layer|rms)_norm|attention|softm(ax|in)|cross_entropy|matmul|einsum|inner|tensordot"
     r"|multi_dot|vecdot|^(aten::)?_?((add|badd)?b?m[mv]|v?dot)"
 )
-# Functions of which each backend has a fused form, whose results lie as it likes.
+# Functions of which each backend has a fused form, whose results may have any strides.
 OWN_STRIDES = re.compile(r"scaled_dot_product_attention")
-# What the CPU says of indices, by a type of exception that depends on dimensions and layouts.
+# The CPU's messages for bad indices, whose type of exception depends on dimensions and layouts.
 BAD_INDEX = re.compile(r"out of (DATA )?bounds|out of range in self|out of range for tensor")
 OUT_OF_MEMORY = re.compile(r"out of memory|OutOfMemory", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of a case: one of the above, or a kind of difference."""
+    """The result of a case: one of the above, or a kind of difference."""
 
     number: int
     operator: str
@@ -63,17 +63,17 @@ class Finding:
 
     @property
     def differs(self) -> bool:
-        """Whether the device did something else than the CPU."""
+        """Whether the device's outcome differs from the CPU's."""
         return self.kind not in (SAME, SKIPPED, RANDOM)
 
     @property
     def differences(self) -> tuple[Difference, ...]:
-        """All that differs, the first one too."""
+        """All differences, including the first one."""
         return (Difference(self.kind, self.message), *self.others)
 
 
 def run_case(number: int, device: torch.device, reference: Reference, again: bool = False) -> Finding:
-    """Run the case of a number, and compare; a second time if the CPU's process ends."""
+    """Run the case of a number, and compare; again if the CPU's process crashes."""
     try:
         case = cases.make(number)
     except samples.NoSamples as error:
@@ -87,7 +87,7 @@ def run_case(number: int, device: torch.device, reference: Reference, again: boo
     except ReferenceFailed as failure:
         if again:
             return replace(finding, kind=CPU_FAILED, message=str(failure))
-        # Perhaps an earlier case broke the process.
+        # An earlier case may have damaged the process.
         return run_case(number, device, reference, again=True)
     return replace(finding, kind=difference[0].kind, message=difference[0].message, others=tuple(difference[1:]))
 
@@ -98,7 +98,7 @@ def flushes(device: torch.device) -> bool:
 
 
 def run_device(call: Call, device: torch.device) -> Outcome:
-    """Run a call on the device, counting what fell back to the CPU."""
+    """Run a call on the device, counting fallbacks to the CPU."""
     before = Counter(fallbacks())
     outcome = execute(call, device)
     outcome.fallbacks = tuple(Counter(fallbacks()) - before)
@@ -108,8 +108,8 @@ def run_device(call: Call, device: torch.device) -> Outcome:
 def judge(
     case: cases.Case, want: Outcome, got: Outcome, reference: Reference, flushes: bool = False
 ) -> list[Difference]:
-    """What differs, the most telling first; at least one, which may be none. `flushes`: as of
-    Rules.
+    """The differences, the most significant first; at least one, which may be of kind SAME.
+    `flushes` is as in Rules.
     """
 
     def run(variant: Variant) -> Outcome:
@@ -118,7 +118,7 @@ def judge(
 
     if set(got.fallbacks) <= FACTORISATIONS and got.fallbacks:
         return [Difference(SKIPPED, f"factorised on the CPU: {', '.join(got.fallbacks)}")]
-    # What the CPU refuses too is left to it for its words.
+    # If the CPU raises an error too, the fallback to it is for its message.
     if got.fallbacks and not (want.error and got.error):
         return [Difference("fallback", f"ran on the CPU: {', '.join(got.fallbacks)}")]
     if want.error or got.error:
@@ -159,11 +159,11 @@ def judge(
 
 
 def leaves_range(call: Call) -> bool:
-    """Whether floats are to become integers that they are too large for: C++ leaves open which."""
+    """Whether floats are converted to integers out of range, which is undefined in C++."""
     out = call.kwargs.get("out")
     dtype = call.kwargs.get("dtype", False)
     if dtype is None and isinstance(out, torch.Tensor):
-        dtype = out.dtype  # what is not converted to another dtype is to that of `out=`
+        dtype = out.dtype  # without a conversion to another dtype there is one to that of `out=`
     if not isinstance(dtype, torch.dtype) or dtype.is_floating_point or dtype.is_complex or dtype == torch.bool:
         return False
     limit = 2.0 ** (63 if dtype == torch.int64 else 31)
@@ -172,8 +172,8 @@ def leaves_range(call: Call) -> bool:
 
 
 def _right_of_dense(case: cases.Case, rules: Rules, got: Outcome) -> bool:
-    """Whether the results are those of the same numbers in contiguous tensors, where the CPU's
-    kernels seldom err.
+    """Whether the results are those of the same numbers in contiguous tensors, for which the CPU's
+    kernels are seldom wrong.
     """
     if all(tensor.is_contiguous() for tensor in case.call.tensors()) or stray(case.call, got):
         return False
@@ -193,7 +193,7 @@ def _converts(call: Call, want: Outcome) -> bool:
 
 
 def _adds_multiples(case: cases.Case) -> bool:
-    """Whether a multiple of a term is added to another."""
+    """Whether the operator adds a multiple of one term to another."""
     multiple = "alpha" in case.call.kwargs or len(case.call.args) > 2
     return multiple and MULTIPLES.fullmatch(case.subject.name) is not None
 
@@ -207,24 +207,23 @@ def _data(outcome: Outcome) -> list[bytes | float | None]:
 
 
 def _errors(want: Error | None, got: Error | None, several: bool) -> Difference:
-    """Of errors of a call, which may be of several operators."""
+    """The difference between errors of a call, which may be of several operators."""
     if got is not None and (OUT_OF_MEMORY.search(got.type + got.message) or lacks_doubles(got.message)):
         return Difference(SKIPPED, got.message)
     if want is None:
         assert got is not None
         return Difference("refused", f"{got.type}: {got.message}")
-    # Where torch finds itself at fault, there is nothing to compare with.
+    # If torch reports an internal error, there is nothing to compare with.
     fault = "INTERNAL ASSERT FAILED" in want.message
     lacking = fault or want.type == "NotImplementedError" or UNIMPLEMENTED.search(want.message)
     if lacking:
         return Difference(SKIPPED, f"cpu: {want.message}")
     if got is None:
         return Difference("accepted", f"want {want.type}: {want.message}")
-    # The device finds a bad index later than the CPU: what a further operator refuses may come
-    # first.
+    # The device finds a bad index later than the CPU: another operator may raise an error first.
     if BAD_INDEX.search(want.message) and (several or BAD_INDEX.search(got.message)):
         return Difference(SAME, "")
-    # A dtype that is not taken may be found before or after another fault.
+    # An unsupported dtype may be found before or after another error.
     if want.type != got.type and (want.type, got.type) != ("RuntimeError", "NotImplementedError"):
         return Difference("exception", f"{got.type}: {got.message}; want {want.type}: {want.message}")
     return Difference(SAME, "")

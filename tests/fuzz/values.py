@@ -1,4 +1,4 @@
-"""The numbers that tensors hold, and numbers that are arguments."""
+"""The elements of tensors, and scalar arguments."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 COMPLEX = (torch.complex64, torch.complex128)
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 DTYPES = (*FLOATS, *INTEGERS, torch.bool)
-# Of ten tensors how many have which dtype: floats more often than integers.
+# Relative frequencies of the dtypes: floats more often than integers.
 WEIGHTS = (6, 3, 4, 3, 3, 2, 1, 1, 1, 2)
 
 
-# Whether calls are made of complex numbers, and of what meets them, instead of the ten.
+# Whether calls are made with complex numbers instead of the ten real dtypes.
 _complex = ContextVar("complex", default=False)
 
 
 @contextmanager
 def complex_numbers() -> Iterator[None]:
-    """Most tensors that are made in this context are complex, of numbers whose functions are
+    """Most tensors that are created in this context are complex, with numbers whose functions are
     bounded.
     """
     token = _complex.set(True)
@@ -40,19 +40,19 @@ def are_complex() -> bool:
 
 
 def dtype(rng: random.Random) -> torch.dtype:
-    """One of the ten."""
+    """One of the ten dtypes."""
     if are_complex():
         return rng.choices((*COMPLEX, torch.float32, torch.float64, torch.int64, torch.bool), (12, 5, 1, 1, 1, 1))[0]
     return rng.choices(DTYPES, WEIGHTS)[0]
 
 
 def other_dtype(rng: random.Random, one: torch.dtype) -> torch.dtype:
-    """Mostly the same."""
+    """Mostly the same dtype."""
     return one if rng.random() < 0.75 else dtype(rng)
 
 
 def special(dtype: torch.dtype) -> list[float]:
-    """The numbers of a dtype at which functions go wrong."""
+    """The numbers of a dtype for which functions are most often wrong."""
     if dtype == torch.bool:
         return [0, 1]
     if not dtype.is_floating_point:
@@ -69,8 +69,8 @@ def special(dtype: torch.dtype) -> list[float]:
 
 
 def flushed(numbers: torch.Tensor) -> torch.Tensor:
-    """A copy with zeros of the same sign for subnormals; those of float16 are none in float32,
-    where it is computed.
+    """A copy with subnormal numbers replaced by zeros of the same sign; those of float16 are normal
+    in float32, in which it is computed.
     """
     if numbers.dtype == torch.float16 or not numbers.is_floating_point():
         return numbers.clone()
@@ -136,15 +136,15 @@ PALETTES: dict[str, tuple[int, Callable[..., torch.Tensor]]] = {
     "odd": (1, _odd),
     "constant": (1, _constant),
 }
-# Numbers whose sums and products do not overflow, and so do not depend on their order.
+# Numbers whose sums and products do not overflow, and so do not depend on the order.
 BOUNDED = ("normal", "normal", "unit", "whole", "odd")
-# Of complex numbers, where what is infinite and NaN is each implementation's own: C99's annex G
-# leaves much open.
+# For complex numbers, for which infinities and NaN depend on the implementation: C99's annex G
+# leaves much unspecified.
 COMPLEX_BOUNDED = ("normal", "normal", "unit", "whole")
 
 
 def palette(rng: random.Random, bounded: bool = False) -> str:
-    """The name of a way to choose numbers; with `bounded` those of which sums may be made."""
+    """The name of a way to choose numbers; with `bounded` one whose numbers can be summed."""
     if are_complex():
         return rng.choice(COMPLEX_BOUNDED)
     if bounded:
@@ -164,7 +164,7 @@ def numbers(rng: random.Random, count: int, dtype: torch.dtype, palette: str) ->
 
 
 def scalar(rng: random.Random, dtype: torch.dtype) -> float | complex:
-    """A Python number: often one that fits the dtype, at times one of another kind."""
+    """A Python number: often in the dtype's range, sometimes of another kind."""
     kind = rng.random()
     if dtype.is_complex and kind < 0.5:
         return complex(rng.choice((0.5, 2.0, -1.5)), rng.choice((0.25, -3.0, 1.0)))

@@ -1,4 +1,4 @@
-"""Cases in worker processes, each of which has a process for the CPU beside it."""
+"""Cases in worker processes, each of which has a further process for the CPU."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _reference: Reference | None = None
 
 @dataclass(frozen=True)
 class Work:
-    """Running cases on a device."""
+    """Runs cases on a device."""
 
     device: str
 
     def prepare(self, number: int) -> None:
-        """Nothing: a case needs no more than the process."""
+        """Nothing to prepare."""
 
     def perform(self, number: int) -> Finding:
         """Run the case of a number."""
@@ -47,23 +47,22 @@ class Work:
         return Finding(number, cases.subject(number).name, "", HANG, message)
 
     def spoils(self, finding: Finding) -> bool:
-        """The cases after a loss get a device that works."""
+        """After a device loss, the following cases need a working device."""
         return DEVICE_LOST.search(finding.message) is not None
 
 
 def run(
     numbers: Sequence[int], device: str, jobs: int, timeout: float, until: float, operators: str = ""
 ) -> Iterator[Finding]:
-    """
-    Run the cases of these numbers whose operator's name has a match of `operators`, in `jobs`
+    """Run the cases of these numbers whose operator's name matches `operators`, in `jobs`
     processes.
 
     No case is begun after the time `until` (of `time.monotonic`), and none takes longer than
-    `timeout` seconds. An operator's cases are mostly those of one process, which then compiles its
-    kernels once: in a part of the numbers, whoever has nothing to do takes the next operator with
-    all of its cases.
+    `timeout` seconds. The cases of an operator mostly run in one process, which then compiles its
+    kernels once: in a range of numbers, an idle process takes the next operator with all of its
+    cases.
     """
-    os.environ["PYTHONHASHSEED"] = "0"  # Some samples follow the order of a set of strings.
+    os.environ["PYTHONHASHSEED"] = "0"  # Some samples are in the order of a set of strings.
     parts = (numbers[first : first + PART] for first in range(0, len(numbers), PART))
     waiting: deque[list[int]] = deque()
 

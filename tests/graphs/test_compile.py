@@ -53,7 +53,7 @@ def steps(module: nn.Module, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_training(backend: str) -> None:
     module = Block().to("dml")
-    # Another length makes the shapes symbolic.
+    # Other lengths make the shapes symbolic.
     inputs = [torch.randn(2, n, 8) for n in (5, 5, 7, 6)]
     expected = steps(copy.deepcopy(module), inputs)
     assert_same(steps(torch.compile(module, backend=backend), inputs), expected)
@@ -103,7 +103,7 @@ def test_an_optimizer_step() -> None:
             p.grad = p.detach() * 2
             step()
         results.append(p.detach().cpu())
-    assert_same(results[1], results[0], atol=4e-6)  # a few units in the last place of what the steps begin with
+    assert_same(results[1], results[0], atol=4e-6)  # a few units in the last place of the initial values
 
 
 def test_export() -> None:
@@ -114,9 +114,7 @@ def test_export() -> None:
 
 
 def default_backend(function: Any, **options: Any) -> Any:
-    """Compile with the backend that torch.compile takes by itself, which says that it does not
-    compile.
-    """
+    """Compile with torch.compile's default backend, which warns that it does not compile."""
     compiled = torch.compile(function, **options)
 
     def call(*inputs: torch.Tensor) -> Any:

@@ -1,5 +1,5 @@
-"""Joining pointwise launches changes no bit: the same programs with fusion off, and with every
-chain joined.
+"""Fusion of pointwise launches changes no bit: the same programs with fusion off, and with every
+possible chain fused.
 """
 
 from __future__ import annotations

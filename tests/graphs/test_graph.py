@@ -1,5 +1,5 @@
-"""Graphs: a replay is what the captured work would have been, and what cannot be captured says
-so.
+"""Graphs: a replay gives the result of the captured work, and what cannot be captured raises an
+error.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def test_replay_computes_with_what_its_inputs_hold(device: torch.device) -> None
 
 def test_inference_gives_the_same_bits_with_fewer_barriers(device: torch.device) -> None:
     class Heads(nn.Module):
-        """Branches that do not depend on each other."""
+        """Independent branches."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -113,7 +113,7 @@ def test_training_steps_give_the_same_bits(device: torch.device, make: Callable[
         return loss.detach()
 
     optimizer, other = make(model.parameters()), make(twin.parameters())
-    for _ in range(2):  # makes the optimizers' states
+    for _ in range(2):  # creates the optimizers' states
         step(model, optimizer)
         step(twin, other)
     graph, loss = captured(lambda: step(model, optimizer))
@@ -196,8 +196,8 @@ def test_what_cannot_be_captured(device: torch.device, work: Callable[[torch.Ten
     with pytest.raises(RuntimeError, match="no graph was captured"):
         graph.replay()
     assert x.tolist() == [1.0] * 4, "nothing of it ran"
-    # An error that was swallowed is raised at the end: the graph would not be what the program
-    # thinks.
+    # An error that was caught is raised again at the end: the graph would not be what the program
+    # expects.
     with pytest.raises(RuntimeError, match=why), torch.dml.graph(graph):
         with pytest.raises(RuntimeError, match=why):
             work(x)
@@ -433,7 +433,7 @@ def test_make_graphed_callables(device: torch.device, training: bool) -> None:
             losses.append((loss.detach(), given.grad))
         assert torch.equal(losses[0][0], losses[1][0])
         assert torch.equal(losses[0][1], losses[1][1])
-    # In the other mode the module runs as ever.
+    # In the other mode the module runs normally.
     graphed[0].train(not training)
     assert_same(graphed[0](sample[:2]), eager[0](sample[:2]).cpu())
 
@@ -479,7 +479,7 @@ def test_a_changing_learning_rate_is_a_tensor(device: torch.device) -> None:
 
 
 def test_captures_leave_the_hooks_of_optimizers_alone(device: torch.device) -> None:
-    """Another thread may be going through them."""
+    """Another thread may be iterating over them."""
     hooks = sys.modules["torch.optim.optimizer"]._global_optimizer_pre_hooks
     before = list(hooks)
     with torch.dml.graph(torch.dml.Graph()):

@@ -1,4 +1,4 @@
-"""Kernels that a program writes itself, as text."""
+"""Kernels that a program writes as text."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_tensors_of_other_devices(device: torch.device) -> None:
     other = torch.ones(4, device="dml:1")
     with pytest.raises(RuntimeError, match="scale: x is on dml:1, and others are on dml:0"):
         kernel(x, other, 4, 1.0, groups=1)
-    kernel(other, other, 4, 3.0, groups=1)  # It is compiled there, too.
+    kernel(other, other, 4, 3.0, groups=1)  # It is compiled for this device, too.
     assert_same(other, torch.full((4,), 3.0))
 
 

@@ -1,5 +1,5 @@
-"""torch_dml.PolicyRunner: the results of the model itself, whatever the observations are and
-however they come.
+"""torch_dml.PolicyRunner: it gives the model's own results, for all kinds of observations and
+calls.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def test_batches(graphs: bool, count: int) -> None:
         for shift in range(5):
             batch = {name: array + shift for name, array in observations(count).items()}
             kept.append((runner(batch), expected(model, batch)))
-        for found, wanted in kept:  # Results are the caller's: later calls do not write into them.
+        for found, wanted in kept:  # Results belong to the caller: later calls do not overwrite them.
             check(found, wanted)
         captured = [shape._graph is not None for shape in runner._shapes.values()]
         assert captured == [graphs]

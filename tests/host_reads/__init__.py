@@ -1,14 +1,14 @@
-"""PyTorch's operators that have no kernel of the engine's, called with tensors of the device.
+"""PyTorch's operators for which the engine has no kernel, called with tensors of the device.
 
-A composite of PyTorch's that reads a tensor's memory by its address ends the process, since that is
-an address of the GPU's. So this is for a GPU, or for a driver whose GPU is emulated with addresses
-of its own. On Mesa's software adapter the GPU's addresses are the host's: there, `--late` has the
-values arrive late, and who does not wait for them computes with zeros. To be run with each new
-minor of torch: what it finds belongs into plugin/host_reads.cpp.
+A composite operator of PyTorch that reads a tensor's memory by its address crashes the process,
+since that is a GPU address. So this is for a GPU, or for a driver that emulates a GPU with its own
+addresses. On Mesa's software adapter GPU addresses are host addresses: there, `--late` delays the
+values, and an operator that does not wait for them computes with zeros. To be run with each new
+minor version of torch: findings belong into plugin/operators/host_reads.cpp.
 `python -m tests.host_reads --help` runs it.
 
-- `registry`: PyTorch's operators, and those among them that are not the engine's
+- `registry`: PyTorch's operators, and those for which the engine has no kernel
 - `arguments`: random arguments for a schema
-- `trial`: an operator's calls, on the CPU and on the device, and what came of them
-- `judging`: whether the device gave what the CPU gave
+- `trial`: an operator's calls, on the CPU and on the device, and their results
+- `judging`: whether the device's result agrees with the CPU's
 """

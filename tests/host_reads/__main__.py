@@ -1,10 +1,11 @@
-"""Call PyTorch's operators that have no kernel of the engine's with tensors of the device, and list
+"""Call PyTorch's operators for which the engine has no kernel with tensors of the device, and list
 what is wrong.
 
 Arguments are drawn from the schemas until the CPU computes with some. The device is then called
-with the same, also with some of the tensors left on the CPU, and with gradients. Ends with 1 if a
-process ended, or if results were of values that had not arrived. Other differences from the CPU are
-counted, and kept with --findings: which of them are right, tests/fuzz and tests/opinfo say.
+with the same, also with some of the tensors left on the CPU, and with gradients. The exit status is
+1 if a process crashed, or if results were computed before the values had arrived. Other differences
+from the CPU are counted, and stored with --findings: tests/fuzz and tests/opinfo decide which of
+them are right.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
-# Mesa's software device compiles without optimising: most kernels run a few times.
+# Mesa's software adapter compiles without optimisation: most kernels run a few times.
 os.environ.setdefault("GALLIVM_PERF", "nopt")
 
 from rich.console import Console
@@ -32,7 +33,7 @@ from .arguments import KINDS
 from .registry import of_engine, operators
 from .trial import FATAL, Finding, OnCpu, OnDevice, Result, Task
 
-# Of an operator whose CPU kernel ends the process this often, no more draws are tried.
+# After this number of crashes of an operator's CPU kernel, no more draws are tried.
 ENDS = 4
 
 
@@ -78,8 +79,8 @@ def _tasks(options: argparse.Namespace) -> list[Task]:
 
 
 def _on_cpu(tasks: list[Task], options: argparse.Namespace) -> Iterator[Result]:
-    """The tasks with calls for the device; where the CPU ends its process, those that were found
-    before are lost.
+    """The tasks with calls for the device; if the CPU crashes its process, the calls that were
+    found before are lost.
     """
     work = OnCpu(options.tries, options.calls)
     ended: Counter[Task] = Counter()

@@ -1,4 +1,4 @@
-"""Random arguments for a schema: a number says everything about a draw."""
+"""Random arguments for a schema: a number determines everything about a draw."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from .registry import Argument, Operator
 
 KINDS = ("strided", "coo", "csr", "quantized", "nested")
-# Floats come most often: most operators take them.
+# Floats are most frequent, since most operators support them.
 DTYPES = [
     *[torch.float32] * 7,
     *[torch.int64] * 2,
@@ -27,19 +27,19 @@ DTYPES = [
     torch.bool,
 ]
 RANKS = [0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5]
-# Words that an argument of strings may be.
+# Possible string arguments.
 WORDS = ["mean", "sum", "none", "max", "ij", "constant", "floor", "reflect", "cpu", "left", "abc", ""]
 OF_INTEGERS = re.compile(r"ind|length|offset|size|target|state|quasi|shape|bins|crow|ccol|inverse|perm|choice|batches")
 OF_BOOLS = re.compile(r"mask|cond|found_inf")
 
 
 class CannotDraw(Exception):
-    """There is no value of that type here."""
+    """There are no values of that type here."""
 
 
 @dataclass
 class Draw:
-    """What the arguments of one call have in common."""
+    """The state that the arguments of one call share."""
 
     kind: str
     random: random.Random
@@ -50,7 +50,7 @@ class Draw:
 
     @classmethod
     def of(cls, kind: str, name: str, number: int) -> Draw:
-        """Begin draw `number` for an operator."""
+        """Start draw `number` for an operator."""
         chance = random.Random(f"{kind} {name} {number}")
         draw = cls(kind, chance)
         draw.dtype = torch.float32 if kind == "quantized" else chance.choice(DTYPES)
@@ -61,7 +61,7 @@ class Draw:
         return draw
 
     def plain(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        """A strided tensor, of small numbers."""
+        """A strided tensor with small numbers."""
         if dtype == torch.bool:
             return torch.rand(shape, generator=self.generator) < 0.6
         if not dtype.is_floating_point and not dtype.is_complex:
@@ -71,7 +71,7 @@ class Draw:
         return (values.abs() if self.random.random() < 0.4 else values).to(dtype)
 
     def tensor(self, argument: Argument) -> torch.Tensor:
-        """A tensor for an argument of this name."""
+        """A tensor for an argument with this name."""
         self.tensors += 1
         first = self.tensors == 1
         dtype, chance = self.dtype, self.random
@@ -114,13 +114,13 @@ class Draw:
         return tensor
 
     def integer(self, argument: Argument) -> int:
-        """An integer, as one of an axis or of a small size."""
+        """An integer that may be a dimension or a small size."""
         if argument.name in ("groups", "num_groups", "n_groups", "blank", "padding_idx"):
             return self.random.choice((1, 0, -1, 2))
         return self.random.choice((0, 0, 1, 1, 2, 2, 3, 4, 8, -1))
 
     def integers(self) -> list[int]:
-        """Integers, as those of axes, of sizes or of strides."""
+        """Integers that may be dimensions, sizes or strides."""
         chance, count = self.random, len(self.shape)
         which = chance.random()
         if which < 0.3:
@@ -204,7 +204,7 @@ SIMPLE: dict[str, Callable[[Draw, Argument], Any]] = {
 
 
 def draw(operator: Operator, kind: str, number: int) -> tuple[list[Any], dict[str, Any]]:
-    """Arguments of the CPU: positional ones, and those by name."""
+    """CPU arguments: positional ones, and keywords."""
     common = Draw.of(kind, operator.name, number)
     args: list[Any] = []
     kwargs: dict[str, Any] = {}

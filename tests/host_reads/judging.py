@@ -1,4 +1,4 @@
-"""Whether the device gave what the CPU gave."""
+"""Whether the device's result agrees with the CPU's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..fuzz.outcome import Flat
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call returned, as plain data; or what it raised."""
+    """The results of a call, as plain data; or its error."""
 
     results: tuple[Flat | float | str | None, ...] = ()
     error: str = ""  # the type of the exception
@@ -20,8 +20,8 @@ class Outcome:
 
 
 def judged(want: Outcome, got: Outcome, values: bool) -> tuple[str, str] | None:
-    """What is wrong with an outcome: its kind, and what it is about. `values` says whether results
-    are compared.
+    """What is wrong with an outcome: its kind, and a message. `values` says whether results are
+    compared.
     """
     if want.error and not got.error:
         return "accepts", f"no {want.error}: {want.message[:120]}"
@@ -33,7 +33,7 @@ def judged(want: Outcome, got: Outcome, values: bool) -> tuple[str, str] | None:
 
 
 def alike(want: tuple[Any, ...], got: tuple[Any, ...]) -> bool:
-    """Whether results are equal but for rounding."""
+    """Whether results are equal up to rounding."""
     if len(want) != len(got):
         return False
     for one, other in zip(want, got, strict=True):
@@ -49,7 +49,7 @@ def alike(want: tuple[Any, ...], got: tuple[Any, ...]) -> bool:
 
 
 def brief(results: tuple[Any, ...]) -> str:
-    """The results in a few words."""
+    """A short description of the results."""
     shown = (
         f"{one.dtype} {one.shape} {one.values[:6].tolist()}" if isinstance(one, Flat) else repr(one) for one in results
     )
@@ -57,9 +57,7 @@ def brief(results: tuple[Any, ...]) -> str:
 
 
 def near(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether tensors of one dtype are equal but for rounding; how near they must be is the other
-    suites' to test.
-    """
+    """Whether tensors of one dtype are equal up to rounding; the other suites test accuracy."""
     if one.dtype.is_complex:
         return near(torch.view_as_real(one), torch.view_as_real(other))
     if not one.dtype.is_floating_point:

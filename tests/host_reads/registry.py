@@ -1,4 +1,4 @@
-"""PyTorch's operators: those of the dispatcher, and those that TorchScript alone has."""
+"""PyTorch's operators: those of the dispatcher, and those that only TorchScript has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch_dml import engine
 
-# Namespaces of which nothing is called, and why.
+# Namespaces that are not called, and why.
 LEFT_OUT = {
     "torch_dml": "is the engine's",
     "_dtensor": "waits for other processes",
@@ -49,7 +49,7 @@ class Argument:
     """An argument of an overload."""
 
     name: str
-    type: str  # as TorchScript writes it: Tensor, Optional[Tensor], List[int], number, ScalarType, ...
+    type: str  # in TorchScript's notation: Tensor, Optional[Tensor], List[int], number, ScalarType, ...
     keyword: bool
     default: Any
     has_default: bool
@@ -64,7 +64,7 @@ class Operator:
 
     @property
     def reaches_devices(self) -> bool:
-        """Whether an argument is, or holds, a tensor, a storage or a device."""
+        """Whether an argument is, or contains, a tensor, a storage or a device."""
         return any(re.search(r"Tensor|Device|Storage|\bt\b|Any", argument.type) for argument in self.arguments)
 
     @property
@@ -74,7 +74,7 @@ class Operator:
 
     @property
     def is_random(self) -> bool:
-        """Whether results are random numbers, the memory as it is found, or counts of a tensor's
+        """Whether results are random numbers, uninitialised memory, or counts of a tensor's
         changes.
         """
         random = torch.Tag.nondeterministic_seeded in _found(self.name)[1]
@@ -120,5 +120,5 @@ def operators() -> dict[str, Operator]:
 
 @cache
 def of_engine() -> frozenset[str]:
-    """The overloads whose kernel is the engine's."""
+    """The overloads for which the engine has a kernel."""
     return frozenset(schema.partition("(")[0] for schema in engine.schemas())

@@ -1,4 +1,4 @@
-"""An operator's calls, on the CPU and on the device, and what came of them."""
+"""An operator's calls, on the CPU and on the device, and their results."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from .judging import Outcome, judged
 from .registry import Operator, operators
 
 CPU = torch.device("cpu")
-# How many calls that raise are kept: of the first ones, and of later ones, one of so many.
+# How many calls that raise are tried on the device: the first ones, and one in `SPREAD` of the
+# later ones.
 REFUSED, SPREAD = 3, 40
 # The ways in which the device is called: with the CPU's arguments, with values that arrive late,
-# with some tensors that stay on the CPU, and with gradients.
+# with some tensors on the CPU, and with gradients.
 PLAIN, LATE, MIXED, GRADIENT = "plain", "late", "mixed", "gradient"
-# Findings that are reads of memory on the host, or may be.
+# Findings that are, or may be, reads of device memory on the host.
 FATAL = ("signal", "timeout", LATE)
 
 
@@ -39,7 +40,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Task:
-    """An operator and what is to be done with it."""
+    """An operator and what to do with it."""
 
     operator: str
     kind: str
@@ -61,7 +62,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a task."""
+    """The result of a task."""
 
     task: Task
     calls: tuple[Call, ...] = ()
@@ -72,18 +73,18 @@ class Result:
 
 
 def note(way: str, number: int) -> None:
-    """Say what is tried, where it is found if the process ends."""
+    """Print what is tried, for the case that the process crashes."""
     os.write(1, f"\n[{way} {number}]".encode())
 
 
 def noted(message: str) -> tuple[str, int]:
-    """What was tried when the process ended."""
+    """What was tried when the process crashed."""
     found = re.findall(r"\[(\w+) (\d+)\]", message)
     return (found[-1][0], int(found[-1][1])) if found else ("start", 0)
 
 
 def moved(value: Any, move: Callable[[torch.Tensor], torch.Tensor], device: torch.device) -> Any:
-    """A copy of arguments, whose tensors went through `move`."""
+    """A copy of arguments, with `move` applied to tensors."""
     if isinstance(value, torch.Tensor):
         return move(value)
     if isinstance(value, torch.device):
@@ -111,7 +112,7 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def flats(value: Any) -> list[Flat | float | str | None]:
-    """What was returned: tensors' elements, numbers, and names of what is neither."""
+    """The returned values: tensors' elements, numbers, and type names of others."""
     if isinstance(value, torch.Tensor):
         return [flat(part) for part in _parts(value.detach())]
     if isinstance(value, dict):
@@ -157,13 +158,13 @@ def run(operator: Operator, args: list[Any], kwargs: dict[str, Any], device: tor
 
 @dataclass(frozen=True)
 class OnCpu:
-    """Finds draws of arguments that the CPU computes with."""
+    """Finds draws of arguments with which the CPU can compute."""
 
     tries: int
-    wanted: int  # calls that return
+    wanted: int  # number of calls that return
 
     def prepare(self, task: Task) -> None:
-        """Nothing."""
+        """Nothing to prepare."""
 
     def perform(self, task: Task) -> Result:
         """Draw arguments until enough are found."""
@@ -189,21 +190,21 @@ class OnCpu:
         return Result(task, (*done, *refused))
 
     def crashed(self, task: Task, message: str) -> Result:
-        """The CPU's own kernel ended the process."""
+        """The CPU's own kernel crashed the process."""
         return Result(task, ended=noted(message)[1], message=message)
 
     def timed_out(self, task: Task, message: str) -> Result:
-        """The same, in another way."""
+        """The CPU's own kernel took too long."""
         return Result(task, ended=self.tries, message=message)
 
     def spoils(self, result: Result) -> bool:
-        """No."""
+        """Never: nothing runs on the device."""
         return False
 
 
 @dataclass(frozen=True)
 class OnDevice:
-    """Calls operators on the device, as the CPU was called."""
+    """Calls operators on the device with the CPU's arguments."""
 
     device: str
     late: bool
@@ -214,7 +215,7 @@ class OnDevice:
         torch.zeros(1, device=self.device).cpu()
 
     def perform(self, task: Task) -> Result:
-        """Every call, in every way."""
+        """Run every call, in every way."""
         operator = operators()[task.operator]
         findings: list[Finding] = []
         reset_fallbacks()
@@ -230,7 +231,7 @@ class OnDevice:
                 stale = judged(got, found, values=not operator.is_random)
                 if stale is not None:
                     findings.append(Finding(LATE, stale[1], operator.name, task.kind, call.number, LATE))
-            # PyTorch gives quantised tensors of the CPU storages of any device.
+            # PyTorch lets quantised CPU tensors have storages of any device.
             for way in (GRADIENT,) if operator.takes_storage else (MIXED, GRADIENT):
                 self._run(operator, task.kind, call.number, way)
         return Result(task, findings=tuple(findings), fallbacks=tuple(sorted(fallbacks())))
@@ -251,11 +252,11 @@ class OnDevice:
         return run(operator, args, kwargs, device, backward=way == GRADIENT)
 
     def crashed(self, task: Task, message: str) -> Result:
-        """What this is about."""
+        """The kind of failure that this searches for."""
         return self._ended(task, "signal", message)
 
     def timed_out(self, task: Task, message: str) -> Result:
-        """No operator takes that long."""
+        """No operator takes so long, so this is a hang."""
         return self._ended(task, "timeout", message)
 
     def _ended(self, task: Task, what: str, message: str) -> Result:

@@ -7,6 +7,8 @@ import pytest
 import torch
 from torch.utils.dlpack import DLDeviceType, from_dlpack, to_dlpack
 
+from tests.support.memory import allocated
+
 
 def test_the_device_is_named():
     assert torch.ones(2, device="dml").__dlpack_device__() == (DLDeviceType.kDLExtDev, 0)
@@ -50,7 +52,7 @@ def test_what_dlpack_cannot_say():
 
 
 def test_the_exporter_keeps_the_memory():
-    before = torch.dml.memory_allocated()
+    before = allocated()
     y = torch.from_dlpack(torch.arange(300.0, device="dml"))
     torch.ones(300, device="dml").add_(1)
     assert y[299].item() == 299

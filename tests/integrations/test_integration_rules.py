@@ -1,4 +1,4 @@
-"""torch_dml.integrations: when a library is changed, what by, and how that is undone."""
+"""torch_dml.integrations: when a library is modified, by what, and how that is undone."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_an_integration_that_fails_is_undone(library: Any) -> None:
         patching.take_cuda_branch(module.count)
         patching.put(module, "plain", None)
         patching.put_everywhere(module.accepts, None)
-        patching.take_cuda_branch(module.choose)  # calls is_cuda_available, and nobody said what does for it
+        patching.take_cuda_branch(module.choose)  # calls is_cuda_available, for which there is no replacement
 
     before = dict(vars(library))
     codes = library.count.__code__, library.choose.__code__

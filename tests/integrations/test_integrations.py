@@ -1,5 +1,5 @@
-"""torch_dml.integrations beside the real libraries: the device is found without a word of ours, and
-then works.
+"""torch_dml.integrations with the real libraries: the device is found without any code for it, and
+works.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from torch_dml.integrations import patching
 
 from tests.support.processes import run_python
 
-# What sets `found` to the device that a library finds. The first of them imports torch.
+# Code that sets `found` to the device that a library chooses. The first line imports torch.
 FINDS = {
     "accelerate": "from accelerate import Accelerator\nfound = Accelerator().device",
     "lightning": "from lightning import Trainer\nfound = Trainer(logger=False).strategy.root_device",
@@ -65,8 +65,8 @@ MODES = {
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
-    """Return what the libraries find in a process in which `import torch` loads the device, as once
-    it is installed.
+    """Return the device that a library finds in a process in which `import torch` loads the device,
+    as after an installation.
     """
     folder = tmp_path_factory.mktemp("installed")
     information = folder / "torch_dml_autoload_of_tests-0.dist-info"
@@ -256,7 +256,7 @@ def test_a_trainer_resumes_from_its_checkpoint(transformers: Any, options: dict[
         return [float(parameter.detach().double().sum()) for parameter in trainer.model.parameters()]
 
     found = train()
-    # With dropout's numbers of the second step.
+    # With dropout's random numbers of the second step.
     assert train(resume_from_checkpoint=str(tmp_path / "checkpoint-1")) == found
 
 
@@ -285,7 +285,7 @@ def test_generation_does_not_wait_for_the_end_of_the_text(
 ) -> None:
     model = tiny_llama(transformers).eval()
     for parameter in model.parameters():
-        parameter.data *= 10  # or it would say one word for ever
+        parameter.data *= 10  # otherwise it would generate one word for ever
     prompt = torch.tensor([[5, 9, 3], [7, 1, 30]])
 
     def generate(device: str, **end: Any) -> Any:
@@ -479,8 +479,8 @@ def test_safetensors_are_loaded_onto_the_device(tmp_path: Path) -> None:
 def ultralytics(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     monkeypatch.setenv("YOLO_CONFIG_DIR", str(tmp_path))
     monkeypatch.setenv("YOLO_OFFLINE", "1")
-    # It sets cuDNN's flags, which torch.testing, once another test imported its internals, forbids
-    # in this process.
+    # It sets cuDNN's flags. torch.testing forbids that in this process, after another test imported
+    # its internals.
     monkeypatch.setitem(torch.backends.flags_frozen.__globals__, "__allow_nonbracketed_mutation_flag", True)
     return pytest.importorskip("ultralytics")
 

@@ -1,5 +1,5 @@
-"""Programs of other libraries, as their users write them, on the device beside the CPU: those that
-are installed.
+"""Programs of other libraries, as their users write them, compared with the CPU: those whose
+libraries are installed.
 """
 
 from __future__ import annotations

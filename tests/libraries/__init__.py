@@ -1,3 +1,3 @@
-"""Programs of the libraries that people use, unmodified, on the CPU and on the device:
+"""Unmodified programs of popular libraries, on the CPU and on the device:
 `python -m tests.libraries`.
 """

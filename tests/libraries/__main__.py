@@ -1,7 +1,7 @@
-"""Run programs of the libraries that people use on the device and on the CPU, and compare them.
+"""Run programs of popular libraries on the device and on the CPU, and compare them.
 
-Ends with 1 if a case does not work, or falls back to the CPU, and known.toml does not say why, or
-if what that says is no longer so.
+The exit status is 1 if a case fails, or falls back to the CPU, and known.toml does not explain it,
+or if known.toml explains something that no longer happens.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def _options() -> argparse.Namespace:
 
 
 def _judge(case: Case, modes: tuple[str, ...], timeout: float, known: list[Known]) -> list[Verdict]:
-    """Run a case on the CPU, which the other modes are compared with, and in those that are asked
-    for.
+    """Run a case on the CPU, with which the other modes are compared, and in the requested
+    modes.
     """
     reference = run(case, "cpu", timeout)
     found = []
@@ -78,7 +78,7 @@ def _adapter() -> str:
 
 
 def main() -> int:
-    """Run the cases, say what became of each, and write the page."""
+    """Run the cases, print the result of each, and write the page."""
     options, console = _options(), Console(highlight=False, soft_wrap=True)
     everything = cases.read()
     part, parts = options.shard

@@ -20,8 +20,7 @@ from pathlib import Path
 PROGRAMS = Path(__file__).with_name("programs")
 MODES = ("cpu", "cuda", "dml")
 
-# By the beginning of a program's name: the package that it is on the index, or for torch, what it
-# runs.
+# By the beginning of a program's name: the package's name on the index; for torch, a description.
 LIBRARIES = {
     "accelerate": "accelerate",
     "diffusers": "diffusers",
@@ -36,7 +35,8 @@ LIBRARIES = {
     "transformers": "transformers",
     "ultralytics": "ultralytics",
 }
-# What these import and their programs do not. There is no torchvision for the newest torch.
+# Packages that these libraries import, but their programs do not. There is no torchvision for the
+# newest torch.
 NEEDS = {"timm": {"torchvision"}, "ultralytics": {"torchvision"}}
 
 
@@ -51,12 +51,12 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What `--only` and the tests call it: "lightning_trainer --precision 16-mixed"."""
+        """The name for `--only` and the tests: "lightning_trainer --precision 16-mixed"."""
         return " ".join((self.program.stem, *self.arguments))
 
     @property
     def library(self) -> str:
-        """The key of LIBRARIES that its name begins with."""
+        """The key of LIBRARIES with which its name begins."""
         return next(name for name in LIBRARIES if self.program.stem.startswith(f"{name}_"))
 
     def missing(self) -> list[str]:
@@ -71,8 +71,8 @@ class Case:
 
 
 def read(folder: Path = PROGRAMS) -> list[Case]:
-    """Return the cases of the programs of a folder, by name; raise ValueError for one not written
-    as above.
+    """Return the cases of the programs of a folder, by name; raise ValueError for a program in
+    another format.
     """
     return [case for path in sorted(folder.glob("*.py")) for case in _cases(path)]
 

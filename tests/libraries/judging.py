@@ -1,6 +1,4 @@
-"""Whether a case does in a mode what it does on the CPU, and what is known of those that do not:
-known.toml.
-"""
+"""Whether a case gives the CPU's results in a mode, and known failures: known.toml."""
 
 from __future__ import annotations
 
@@ -24,31 +22,31 @@ KNOWN = Path(__file__).with_name("known.toml")
 
 @dataclass(frozen=True)
 class Known:
-    """Why cases whose name has a match of `cases` do not work in these modes, or which operators
-    fall back in them.
+    """Why cases whose name matches `cases` do not work in these modes, or which operators fall back
+    in them.
     """
 
     why: str
     cases: str
     modes: tuple[str, ...]
-    fallbacks: tuple[str, ...] = ()  # none: they do not work
+    fallbacks: tuple[str, ...] = ()  # empty: the cases do not work
 
     def covers(self, case: Case, mode: str) -> bool:
-        """Whether this speaks of a case in a mode."""
+        """Whether this is about a case in a mode."""
         return mode in self.modes and re.fullmatch(self.cases, case.name) is not None
 
 
 @dataclass
 class Verdict:
-    """What became of a case in a mode. `fault` is empty where it works, if with fallbacks."""
+    """The result of a case in a mode. `fault` is empty if it works, possibly with fallbacks."""
 
     case: Case
     mode: str
     seconds: float
     fault: str = ""
     fallbacks: tuple[str, ...] = ()
-    why: str = ""  # of the fault, where it is known
-    unexplained: tuple[str, ...] = ()  # of the fallbacks
+    why: str = ""  # the reason of the fault, if it is known
+    unexplained: tuple[str, ...] = ()  # fallbacks without a known reason
 
     @property
     def good(self) -> bool:
@@ -62,7 +60,7 @@ class Verdict:
 
 
 def read(path: Path = KNOWN) -> list[Known]:
-    """Return what is known, of a TOML file."""
+    """Return the known failures of a TOML file."""
     return [
         Known(entry["why"].strip(), entry["cases"], tuple(entry["modes"]), tuple(entry.get("fallbacks", ())))
         for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("known", [])
@@ -70,7 +68,7 @@ def read(path: Path = KNOWN) -> list[Known]:
 
 
 def judge(case: Case, mode: str, reference: Outcome, found: Outcome, known: Iterable[Known]) -> Verdict:
-    """Compare what a case came to in a mode with what it came to on the CPU."""
+    """Compare the outcome of a case in a mode with its outcome on the CPU."""
     about = [one for one in known if one.covers(case, mode)]
     fault = _fault(mode, reference, found)
     fallbacks = tuple(sorted(found.fallbacks))
@@ -102,9 +100,7 @@ def _fault(mode: str, reference: Outcome, found: Outcome) -> str:
 
 
 def outdated(verdicts: Iterable[Verdict], known: Iterable[Known]) -> list[str]:
-    """Return what is said of cases and applies to none of them any more; all of them must have
-    run.
-    """
+    """Return the entries that no longer apply to any case; all cases must have run."""
     verdicts = list(verdicts)
     found = []
     for one in known:

@@ -25,7 +25,7 @@ so has no second mode. The programs are in [tests/libraries/programs](../../test
 
 
 def render(verdicts: Iterable[Verdict], known: Iterable[Known], adapter: str) -> str:
-    """Return the page that says what became of all cases on an adapter."""
+    """Return the page with the results of all cases on an adapter."""
     verdicts = list(verdicts)
     cells: dict[str, dict[str, Verdict]] = {}
     for verdict in verdicts:

@@ -1,9 +1,8 @@
-"""Runs a case in one of the modes, in a process of its own, and reads what it says.
+"""Runs a case in one of the modes, in its own process, and reads its output.
 
-`cpu`: PyTorch loads no other backend. `cuda`: through `python -m torch_dml run`, where the device
-is in CUDA's place.
-`dml`: with a plain `python`, where `import torch` finds the device. CUDA's own devices are hidden
-in all three.
+`cpu`: PyTorch loads no other backend. `cuda`: through `python -m torch_dml run`, with the device in
+place of CUDA. `dml`: with a plain `python`, where `import torch` finds the device. CUDA's own
+devices are hidden in all three.
 """
 
 from __future__ import annotations
@@ -29,9 +28,7 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "YOLO_OFFLINE
 
 @dataclass
 class Outcome:
-    """What a program came to: `error` is empty where it ended well, else the end of what it wrote
-    to stderr.
-    """
+    """The outcome of a program: `error` is empty if it succeeded, else the end of its stderr."""
 
     device: str = ""
     numbers: list[float] = field(default_factory=list)
@@ -43,7 +40,7 @@ class Outcome:
 
 
 def run(case: Case, mode: str, timeout: float = 600) -> Outcome:
-    """Run a case in a mode, in a folder of its own that is removed after it."""
+    """Run a case in a mode, in its own folder, which is then removed."""
     with tempfile.TemporaryDirectory(prefix="torch-dml-libraries-") as folder:
         report = Path(folder) / "fallbacks.jsonl"
         work = Path(folder) / "work"
@@ -73,9 +70,9 @@ def run(case: Case, mode: str, timeout: float = 600) -> Outcome:
 def _environment(mode: str, folder: Path, report: Path) -> dict[str, str]:
     path = [str(REPORT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     return {
-        # Mesa's software device compiles without optimising: most kernels run a few times.
+        # Mesa's software adapter compiles without optimisation: most kernels run a few times.
         "GALLIVM_PERF": "nopt",
-        # The programs are tiny.
+        # The programs are too small for several threads.
         "OMP_NUM_THREADS": "1",
         **os.environ,
         **OFFLINE,

@@ -1,4 +1,4 @@
-"""The Cholesky decomposition against the CPU."""
+"""The Cholesky decomposition, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_out_and_old_names():
     out = torch.empty(0, device="dml")
     torch.linalg.cholesky(a, out=out)
     assert torch.equal(out, expected)
-    if "aten::cholesky" not in operators.report().unknown:  # gone from torch 2.15
+    if "aten::cholesky" not in operators.report().unknown:  # removed in torch 2.15
         assert torch.equal(torch.cholesky(a), expected)
         assert torch.equal(torch.cholesky(a, out=torch.empty(2, 5, 5, device="dml")), expected)
     assert torch.equal(

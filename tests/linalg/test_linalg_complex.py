@@ -1,4 +1,4 @@
-"""Linear algebra of complex matrices against the CPU."""
+"""Linear algebra of complex matrices, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def laid_out(x):
 
 
 def on_both(function, *tensors):
-    """What the device and the CPU make of the tensors, the first one's on the CPU."""
+    """The function's results on the device and the CPU, the device's copied to the CPU."""
     return [
         tuple(t.cpu() for t in result) if isinstance(result, tuple) else result.cpu()
         for result in (function(*(t.to(d) for t in tensors)) for d in ("dml", "cpu"))
@@ -100,7 +100,7 @@ def test_cholesky_reads_one_triangle(dtype):
     for x in laid_out(a):
         assert torch.equal(torch.linalg.cholesky(x.to("dml")), expected)
     nan = torch.full_like(a, torch.nan)
-    # The imaginary part of the diagonal does not count.
+    # The imaginary part of the diagonal is ignored.
     odd = a.tril() + nan.triu(1) + 1j * torch.eye(40)
     assert torch.equal(torch.linalg.cholesky(odd.nan_to_num().to("dml")), expected)
     a[31, 31] = -1
@@ -187,7 +187,7 @@ def test_singular(dtype):
 
 
 def spread(q):
-    """How far columns are from orthonormal."""
+    """The deviation of columns from orthonormality."""
     return wide(q).mH @ wide(q) - one(q.shape[-1])
 
 
@@ -363,7 +363,7 @@ def test_ldl(hermitian, dtype):
     for sizes in [(1, 1), (2, 2), (3, 3), (33, 33), (70, 70), (3, 9, 9), (2, 2, 5, 5), (0, 0), (2, 0, 0), (0, 3, 3)]:
         x = general(*sizes, dtype=dtype)
         a = x + (x.mH if hermitian else x.mT)
-        # Small numbers on the diagonal, for pivots of two columns.
+        # Small numbers on the diagonal lead to pivots of two columns.
         a = a - 0.75 * torch.diag_embed(a.diagonal(dim1=-2, dim2=-1))
         dml, cpu = on_both(factor, a)
         assert dml[0].stride() == cpu[0].stride() and torch.equal(dml[0], dml[0].tril())
@@ -429,7 +429,7 @@ def test_gradients_of_orthogonal_factors():
     a, b = leaf(general(5, 3, dtype=torch.complex128)), leaf(general(5, 2, dtype=torch.complex128))
     assert check(lambda a, b: torch.linalg.lstsq(a, b).solution, (a, b))
     a = leaf(general(4, 4, dtype=torch.complex128))
-    # Vectors have any phase; what has none is differentiable.
+    # Vectors may have any phase; results that do not depend on it are differentiable.
     assert check(lambda a: torch.linalg.eigh(a + a.mH)[1].abs(), a)
     assert check(lambda a: torch.linalg.svd(a)[0].abs(), a)
 

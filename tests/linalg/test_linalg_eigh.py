@@ -1,4 +1,6 @@
-"""Eigenvalues of symmetric matrices against the CPU; vectors by what they are to solve."""
+"""Eigenvalues of symmetric matrices, compared with the CPU; vectors by the equation that they have
+to solve.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,12 @@ from tests.support.compare import assert_same_outcome, to_device
 from tests.support.matrices import REALS, assert_no_worse, general
 
 SIZES = [(0, 0), (1, 1), (2, 2), (7, 7), (32, 32), (2, 0, 0), (0, 3, 3), (3, 5, 5), (2, 2, 4, 4)]
-# One part; two, and the same with a row to fill; three levels of parts; batches of those.
+# One part; two parts, without and with padding; three levels of parts; batches of those.
 DIVIDED = [(33, 33), (64, 64), (65, 65), (129, 129), (3, 40, 40), (2, 2, 33, 33)]
 
 
 def spread(q):
-    """How far columns are from orthonormal."""
+    """The deviation of columns from orthonormality."""
     q = q.cpu().double()
     return q.mT @ q - torch.eye(q.shape[-1], dtype=torch.float64)
 
@@ -62,8 +64,8 @@ def special(n):
     yield torch.ones(n, n)
     yield torch.diag(places.flip(0))
     yield x[:, :3] @ x[:, :3].mT
-    # Wilkinson's, whose eigenvalues come in close pairs, many of it glued together, and second
-    # differences.
+    # Wilkinson's matrix, whose eigenvalues are close pairs; several of them glued together; and
+    # second differences.
     yield tridiagonal((places - n // 2).abs(), torch.ones(n - 1))
     yield tridiagonal((places % 21 - 10).abs(), glue)
     yield tridiagonal(torch.full((n,), 2.0), -torch.ones(n - 1))
@@ -77,8 +79,8 @@ def special(n):
 @pytest.mark.parametrize("n", [12, 32, 33, 70])
 @REALS
 def test_eigh_of_special_matrices(dtype, n):
-    # Sums of equal numbers round alike, to the same side: an error in proportion to how many they
-    # are.
+    # Sums of equal numbers are rounded in the same direction, so the error is proportional to their
+    # number.
     for a in special(n):
         check_eigh(a.to(dtype), roundings=max(4, n / 4))
 
@@ -93,7 +95,7 @@ def test_special_matrices_beside_each_other(dtype):
 @REALS
 def test_numbers_near_the_largest_and_the_least(dtype, n):
     x, limits = general(n, n, dtype=dtype).clamp(-3, 3), torch.finfo(dtype)
-    # Some adapters take numbers below the smallest normal one for zeros.
+    # Some adapters flush subnormal numbers to zero.
     for scale in (limits.max / (8 * n), limits.smallest_normal / limits.eps):
         check_eigh(x * scale)
 
@@ -128,7 +130,7 @@ def test_layouts():
 @pytest.mark.allow_fallback
 @pytest.mark.parametrize("n", [5, 40])
 def test_numbers_that_are_not_finite(n):
-    """An error, or NaN: which one LAPACK says by the size."""
+    """An error, or NaN: it depends on the size which one LAPACK gives."""
     a = torch.eye(n).expand(2, n, n).clone()
     a[1, 3, 2] = torch.nan
     assert_same_outcome(torch.linalg.eigh, a)

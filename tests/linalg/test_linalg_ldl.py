@@ -1,4 +1,4 @@
-"""Bunch and Kaufman's decomposition against the CPU."""
+"""Bunch and Kaufman's decomposition, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ EMPTY = [(0, 0), (2, 0, 0), (0, 3, 3)]
 
 
 def symmetric(*sizes, dtype):
-    """Matrices with eigenvalues of both signs, and small numbers on the diagonal, for pivots of two
-    columns.
+    """Matrices with eigenvalues of both signs, and small numbers on the diagonal, which lead to
+    pivots of two columns.
     """
     x = general(*sizes, dtype=dtype)
     return x + x.mT - 1.5 * torch.diag_embed((x + x.mT).diagonal(dim1=-2, dim2=-1))

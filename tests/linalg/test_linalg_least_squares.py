@@ -1,4 +1,4 @@
-"""Least squares of every driver against the CPU."""
+"""Least squares with every driver, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.compare import assert_same, assert_same_error
 from tests.support.matrices import REALS, assert_no_worse, general
 
 DRIVERS = ["gels", "gelsy", "gelsd", "gelss"]
-# Sizes of the matrices, right sides.
+# Sizes of the matrices, and numbers of right-hand sides.
 PROBLEMS = [
     ((5, 5), 2),
     ((9, 4), 3),
@@ -28,7 +28,7 @@ def solve(a, b, driver, device, **kwargs):
 
 
 def check(a, b, driver):
-    """Compares shapes, dtypes and strides, and solutions with the ones in float64."""
+    """Compares shapes, dtypes and strides, and the solutions with those in float64."""
     dml, cpu = (solve(a, b, driver, d) for d in ("dml", "cpu"))
     exact = solve(a.double(), b.double(), driver, "cpu")
     for x, y in zip(dml, cpu, strict=True):
@@ -74,8 +74,8 @@ def test_vectors_and_broadcasting(driver):
 
 @pytest.mark.parametrize("driver", DRIVERS[1:])
 def test_matrices_of_lower_rank(driver):
-    """Against the CPU's gelsd: its gelsy starts from pivots that nobody set, and finds other ranks
-    now and then.
+    """Compared with the CPU's gelsd: its gelsy starts from uninitialised pivots, and sometimes
+    finds other ranks.
     """
     a = general(8, 3, dtype=torch.float64) @ general(3, 6, dtype=torch.float64)
     b = general(8, 2, dtype=torch.float64)
@@ -92,8 +92,8 @@ def test_matrices_of_lower_rank(driver):
 
 
 def test_default_driver():
-    """As on CUDA no rank is found; matrices that have not full rank get the smallest solution all
-    the same.
+    """As on CUDA the rank is not computed; matrices that do not have full rank get the smallest
+    solution nevertheless.
     """
     a, b = general(6, 3, dtype=torch.float64), general(6, 2, dtype=torch.float64)
     dml, cpu = torch.linalg.lstsq(a.to("dml"), b.to("dml")), torch.linalg.lstsq(a, b, driver="gels")

@@ -1,4 +1,4 @@
-"""LU decompositions and what is made of them, against the CPU."""
+"""LU decompositions and operators that use them, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_edges_of_panels(pivot, dtype):
             p, lower, u = (wide(t) if t.numel() else t for t in torch.lu_unpack(lu, pivots, unpack_pivots=True))
             if pivot:
                 cpu = torch.linalg.lu_factor_ex(turned)
-                # Not beyond, where the roundings of two ways choose other pivots.
+                # Not for larger matrices, where different rounding leads to other pivots.
                 if max(sizes[-2:]) <= 130:
                     assert torch.equal(pivots, cpu.pivots)
                 assert lower.abs().max() <= 1.5
@@ -56,7 +56,7 @@ def test_edges_of_panels(pivot, dtype):
 
 
 def test_choice_of_pivots():
-    """The first one of equals, and no NaN while there is something else."""
+    """The first of equal elements is chosen, and NaN only if there is nothing else."""
     for n in (3, 8, 20, 32, 40, 70):
         ones = torch.ones(n, n)
         growing = ones.tril() - torch.ones(n, n).tril(-1) * 2
@@ -77,7 +77,7 @@ def test_choice_of_pivots():
 
 
 def test_many_rows():
-    """What one invocation to eight rows hold, and more."""
+    """One invocation for up to eight rows, and more rows than registers hold."""
     for rows in (1030, 2100, 5000, 9000):
         a = general(rows, 20, dtype=torch.float32)
         lu, pivots = torch.linalg.lu_factor(a.to("dml"))
@@ -90,7 +90,7 @@ def test_many_rows():
 
 
 def test_which_matrices_are_decomposed():
-    """Formulas for gradients expect the decomposition of the matrix, or that of its transpose."""
+    """Gradient formulas expect the decomposition of the matrix, or that of its transpose."""
     b = general(5, 2, dtype=torch.float64)
     operators = torch.ops.aten
     for a in (general(2, 5, 5, dtype=torch.float64), general(2, 5, 5, dtype=torch.float64).mT):

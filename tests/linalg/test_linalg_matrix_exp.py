@@ -1,4 +1,4 @@
-"""Exponentials of matrices against the CPU."""
+"""Exponentials of matrices, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.compare import assert_same_error, to_device
 from tests.support.dtypes import dtypes
 from tests.support.matrices import REALS, assert_no_worse, general
 
-# 1-norms on both sides of the limits of every polynomial.
+# 1-norms on both sides of the limits of each polynomial.
 NORMS = [1e-10, 1e-8, 1e-5, 1e-3, 0.02, 0.2, 0.4, 0.57, 0.8, 1.3, 2.5, 4.0, 30.0]
 
 
@@ -19,7 +19,7 @@ def of_norm(norm, *sizes, dtype):
 
 
 def check(a):
-    """Compares with the CPU, in float64 where that says more."""
+    """Compares with the CPU, in float64 if that is more accurate."""
     dml, cpu = (torch.linalg.matrix_exp(to_device(a, d)) for d in ("dml", "cpu"))
     assert (dml.shape, dml.dtype, dml.stride()) == (cpu.shape, cpu.dtype, cpu.stride())
     if a.dtype == torch.float32:
@@ -76,7 +76,7 @@ def test_complex_numbers(dtype):
         dml = torch.linalg.matrix_exp(to_device(x, "dml"))
         exact = torch.linalg.matrix_exp(x.to(torch.complex128))
         scale = torch.linalg.matrix_norm(exact, keepdim=True).clamp(min=1)
-        # As above: in float64 the CPU's rounding is in it, too.
+        # As above: in float64 the CPU's rounding error counts, too.
         atol = 1e-13 if dtype == torch.complex128 else 30 * torch.finfo(real).eps
         assert dml.dtype == dtype
         torch.testing.assert_close(dml.cpu() / scale, exact / scale, rtol=0, atol=atol, check_dtype=False)

@@ -1,4 +1,4 @@
-"""QR decompositions and products of reflections against the CPU."""
+"""QR decompositions and products of reflections, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIZES = [*SQUARES, (5, 3), (3, 5), (100, 17), (17, 100), (300, 40), (2, 40, 70),
 
 
 def spread(q):
-    """How far columns are from orthonormal."""
+    """The deviation of columns from orthonormality."""
     q = q.cpu().double()
     return q.mT @ q - torch.eye(q.shape[-1], dtype=torch.float64)
 
@@ -42,7 +42,7 @@ def test_edges_of_panels(dtype):
         a = general(*sizes, dtype=dtype)
         q, r = (wide(t.cpu()) for t in torch.linalg.qr(a.to("dml")))
         identity = torch.eye(q.shape[-1], dtype=q.dtype)
-        # The CPU's own errors, which grow so.
+        # The CPU's own errors grow with the root of the size.
         roundings = min(sizes[-2:]) ** 0.5
         assert_no_worse((q.mH @ q - identity) / roundings, torch.zeros(1, 1), identity, dtype)
         assert_no_worse((q @ r - a) / roundings, torch.zeros(1, 1), a, dtype)
@@ -50,8 +50,8 @@ def test_edges_of_panels(dtype):
 
 @REALS
 def test_columns_of_all_sizes(dtype):
-    """Columns of small, ordinary and large numbers, of zeros, and some that are a triangle
-    already.
+    """Columns of small, ordinary and large numbers, of zeros, and some that are already
+    triangular.
     """
     tiny, huge = torch.finfo(dtype).tiny, torch.finfo(dtype).max / 64
     a = general(70, 40, dtype=dtype)
@@ -94,8 +94,8 @@ def test_reflections(dtype):
 
 
 def check_products(function, *tensors):
-    """Compares with the product in float64 what the device and the CPU make of it, where that is
-    more exact.
+    """Compares the device's and the CPU's results with the product in float64, if that is more
+    accurate.
     """
     exact = function(*(t.double() for t in tensors))
     dml, cpu = (function(*(t.to(d) for t in tensors)).cpu().double() for d in ("dml", "cpu"))

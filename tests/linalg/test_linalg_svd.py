@@ -1,4 +1,6 @@
-"""Singular value decompositions against the CPU; vectors by what they are to solve."""
+"""Singular value decompositions, compared with the CPU; vectors by the equation that they have to
+solve.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import pytest
 import torch
 
 from tests.support.compare import assert_matches_cpu, assert_same_error, to_device
-from tests.support.matrices import REALS, assert_no_worse, general
+from tests.support.matrices import REALS, assert_no_worse, general, singular_values
 
 SIZES = [
     (1, 1),
@@ -29,7 +31,7 @@ EMPTY = [(0, 0), (3, 0), (0, 3), (2, 0, 3), (2, 3, 0), (0, 3, 2), (0, 2, 3)]
 
 
 def spread(q):
-    """How far columns are from orthonormal."""
+    """The deviation of columns from orthonormality."""
     q = q.cpu().double()
     return q.mT @ q - torch.eye(q.shape[-1], dtype=torch.float64)
 
@@ -39,7 +41,7 @@ def check_svd(a, full=False, roundings=6):
     dml, cpu = (torch.linalg.svd(a.to(d), full_matrices=full) for d in ("dml", "cpu"))
     for x, y in zip(dml, cpu, strict=True):
         assert x.shape == y.shape and x.stride() == y.stride() and x.dtype == y.dtype
-    exact = torch.linalg.svdvals(a.double())
+    exact = singular_values(a)
     column = lambda x: x[..., None]  # noqa: E731
     largest = column(exact.amax(-1, keepdim=True).expand(exact.shape))
     for values in (dml.S, torch.linalg.svdvals(a.to("dml"))):
@@ -52,7 +54,8 @@ def check_svd(a, full=False, roundings=6):
         k = s.shape[-1]
         return a.double() - (u[..., :k] * s[..., None, :]) @ vh[..., :k, :]
 
-    # LAPACK's own is between 1.5 and 8.4 for the special matrices, by matrix and processor.
+    # LAPACK's own error is between 1.5 and 8.4 for the special matrices, depending on matrix and
+    # processor.
     assert_no_worse(residual(dml), residual(cpu), a, a.dtype, roundings)
     for x, y in ((dml.U, cpu.U), (dml.Vh.mT, cpu.Vh.mT)):
         assert_no_worse(spread(x), spread(y), torch.eye(x.shape[-1]), a.dtype, roundings - 2)
@@ -93,7 +96,7 @@ def test_special_matrices(dtype, n):
         1 / (1 + torch.arange(n) + torch.arange(n)[:, None]),
         general(2, n, n, dtype=torch.float64) * torch.tensor([1e-30, 1e30])[:, None, None],
     ):
-        # As for eigenvalues: sums of equal numbers round alike.
+        # As for eigenvalues: sums of equal numbers are rounded in the same direction.
         check_svd(a.to(dtype), full=True, roundings=max(6, n / 4))
 
 
@@ -106,7 +109,7 @@ def test_the_same_bits_twice(dtype):
 
 
 def test_tiny_values():
-    """Columns of very different lengths keep their digits where the matrix's own do."""
+    """Columns of very different norms keep their digits if the matrix's columns do."""
     scales = 10.0 ** torch.tensor([0, -3, 2, -5], dtype=torch.float64)
     for a in (general(9, 4, dtype=torch.float64), general(90, 80, dtype=torch.float64)):
         a = (torch.linalg.qr(a).Q * scales.repeat(a.shape[1] // 4)).to(torch.float32)

@@ -1,4 +1,4 @@
-"""Systems with triangular matrices against the CPU."""
+"""Systems with triangular matrices, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_solve_triangular(upper, left, unit, dtype):
 
 @pytest.mark.parametrize("upper,left,unit", FLAGS)
 def test_edges_of_blocks(upper, left, unit):
-    """One right side, few, and more than a workgroup's."""
+    """One right-hand side, a few, and more than a workgroup has."""
     for sizes in EDGES:
         n = sizes[-1]
         for k in (1, 8, 9, 32, 70) if len(sizes) == 2 else (3, 40):
@@ -51,7 +51,7 @@ def test_edges_of_blocks(upper, left, unit):
 
 @REALS
 def test_diagonals_without_reciprocals(dtype):
-    """Numbers whose reciprocals are no ordinary numbers, zeros, infinities and NaN on the
+    """Numbers whose reciprocals are subnormal or infinite, zeros, infinities and NaN on the
     diagonal.
     """
     tiny, huge = torch.finfo(dtype).tiny, torch.finfo(dtype).max
@@ -118,6 +118,6 @@ def test_errors():
     solve = lambda a, b: torch.linalg.solve_triangular(a, b, upper=True)  # noqa: E731
     for a, b in [((3, 4), (3, 3)), ((3,), (3, 3)), ((3, 3), (4, 3)), ((2, 3, 3), (3, 3, 3))]:
         assert_same_error(solve, torch.ones(a), torch.ones(b))
-    # The CPU takes the elements of one for those of the other.
+    # The CPU interprets the elements of one tensor with the other's dtype.
     with pytest.raises(RuntimeError, match="Expected A and B to have the same dtype"):
         solve(torch.ones(3, 3, device="dml"), torch.ones(3, 3, device="dml").double())

@@ -1,6 +1,4 @@
-"""Tensors whose elements need 64-bit offsets: their count, or their bytes, pass what 32 bits
-address.
-"""
+"""Tensors that need 64-bit offsets: the number of their elements, or bytes, exceeds 32 bits."""
 
 from __future__ import annotations
 
@@ -9,13 +7,13 @@ from collections.abc import Callable
 import pytest
 import torch
 
-# Kernels switch to 64-bit indices here.
+# Kernels use 64-bit indices from this number of elements on.
 MANY = 1 << 29
 
 
 def allocate(make: Callable[[], torch.Tensor]) -> torch.Tensor:
-    """A large tensor; skips the test where the adapter has no room for one (software adapters stop
-    at 2 GiB).
+    """A large tensor; skips the test if the adapter does not have enough memory (software adapters
+    allocate at most 2 GiB).
     """
     torch.dml.empty_cache()
     try:
@@ -46,7 +44,7 @@ def test_more_elements_than_32_bits_of_offset() -> None:
 
 @pytest.mark.parametrize("gib", [5, 9, 17])
 def test_more_bytes_than_32_bits(gib: int) -> None:
-    n = gib << 28  # of 4 bytes
+    n = gib << 28  # elements of 4 bytes
     x = allocate(lambda: torch.ones(n, device="dml"))
     places = [0, 1, (1 << 30) - 1, 1 << 30, (1 << 30) + 5, n - 1]
     assert [x[i].item() for i in places] == [1.0] * 6

@@ -1,12 +1,11 @@
-"""Memory: figures that add up, limits, and what happens when there is none left."""
+"""Memory: consistent statistics, limits, and running out of memory."""
 
 from __future__ import annotations
-
-import gc
 
 import pytest
 import torch
 
+from tests.support.memory import allocated
 from tests.support.names import words
 
 MIB = 1 << 20
@@ -14,10 +13,9 @@ MIB = 1 << 20
 
 @pytest.mark.smoke
 def test_memory_figures():
-    gc.collect()  # What earlier tests left goes now, not between two figures.
     mib = 1 << 20
+    before = allocated()
     torch.dml.empty_cache()
-    before = torch.dml.memory_allocated()
     torch.dml.reset_peak_memory_stats()
     kept = torch.empty(4 * mib, dtype=torch.uint8, device="dml")
     assert torch.dml.memory_allocated() == before + 4 * mib
@@ -36,14 +34,14 @@ def test_memory_figures():
 
 
 def test_free_memory_is_without_what_is_held() -> None:
-    """Also where the driver tells nothing of it."""
+    """Also if the driver does not report free memory."""
     kept = torch.empty(32 << 20, dtype=torch.uint8, device="dml")
     free, total = torch.dml.mem_get_info()
     assert free + torch.dml.memory_reserved() <= total and torch.dml.memory_reserved() >= kept.nbytes
 
 
 def check_sums() -> dict[str, int]:
-    """The pools add up to the whole, and the snapshot to the figures."""
+    """The pools add up to the total, and the snapshot to the statistics."""
     stats = torch.dml.memory_stats()
     for key in (
         "allocation",
@@ -137,7 +135,7 @@ def test_summary():
 
 
 def test_training_leaves_nothing_behind():
-    """1,000 times: make a model, train it a step, drop it."""
+    """Create a model, train it for a step, and drop it, 1,000 times."""
 
     def cycle() -> None:
         model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2)).to("dml")
@@ -147,19 +145,15 @@ def test_training_leaves_nothing_behind():
 
     for _ in range(10):
         cycle()
-    gc.collect()
-    torch.dml.synchronize()
-    allocated, reserved = torch.dml.memory_allocated(), torch.dml.memory_reserved()
+    settled, reserved = allocated(), torch.dml.memory_reserved()
     for _ in range(1000):
         cycle()
-    gc.collect()
-    torch.dml.synchronize()
-    assert torch.dml.memory_allocated() == allocated
+    assert allocated() == settled
     assert torch.dml.memory_reserved() == reserved
 
 
 def test_memory_is_reused():
-    """What is freed serves again, before the device is done with it."""
+    """Freed memory is reused before the device has finished with it."""
     torch.dml.synchronize()
     torch.dml.empty_cache()
     x = torch.ones(4 * MIB, device="dml")
@@ -175,8 +169,8 @@ def test_out_of_memory():
     with pytest.raises(torch.OutOfMemoryError) as error:
         torch.empty(1 << 46, dtype=torch.uint8, device="dml")
     assert "GiB" in str(error.value) or "TiB" in str(error.value)
-    # A share of the memory, because a software adapter has all that the system can promise.
-    part = min(total // 16, 2**30)  # Some drivers allocate little more at once.
+    # A part of the memory, since a software adapter reports all that the system can provide.
+    part = min(total // 16, 2**30)  # Some drivers limit a single allocation to little more.
     torch.dml.set_per_process_memory_fraction(4 * part / total)
     try:
         kept = []
@@ -204,9 +198,8 @@ def test_out_of_memory_says_what_and_how_much():
 
 def test_training_goes_on_after_out_of_memory():
     weight = torch.ones(256, 256, device="dml", requires_grad=True)
-    gc.collect()  # what earlier tests left in cycles
-    before = torch.dml.memory_allocated()
-    torch.dml.empty_cache()  # the limit is on what is asked of the driver
+    before = allocated()
+    torch.dml.empty_cache()  # the limit is on memory from the driver
 
     def step(rows: int) -> None:
         (torch.ones(rows, 256, device="dml") @ weight).square().mean().backward()
@@ -217,11 +210,10 @@ def test_training_goes_on_after_out_of_memory():
         step(64)
         with pytest.raises(torch.OutOfMemoryError, match="limits itself"):
             step(1 << 18)
-        gc.collect()
-        assert torch.dml.memory_allocated() == before
+        assert allocated() == before
         step(64)
         retries = torch.dml.memory_stats()["num_alloc_retries"]
-        for rows in (1 << 14, 1 << 15, 3 << 13):  # what is cached in one size is released for another
+        for rows in (1 << 14, 1 << 15, 3 << 13):  # memory cached for one size is released for another
             torch.empty(rows, 256, device="dml")
         assert torch.dml.memory_stats()["num_alloc_retries"] >= retries
     finally:
@@ -229,7 +221,7 @@ def test_training_goes_on_after_out_of_memory():
 
 
 def room_for(count: int) -> bool:
-    """Whether one tensor of so many bytes can be, and two of them with some to spare."""
+    """Whether there is memory for a tensor of `count` bytes, and for two of them with a reserve."""
     try:
         torch.empty(count, dtype=torch.uint8, device="dml")
     except torch.OutOfMemoryError:
@@ -238,7 +230,7 @@ def room_for(count: int) -> bool:
 
 
 def test_what_is_too_large_for_the_driver_is_refused():
-    """lavapipe allocates 2 GiB at most; the error says so and leaves everything usable."""
+    """lavapipe allocates at most 2 GiB; the error says so and everything remains usable."""
     if room_for(5 << 30):
         pytest.skip("this adapter has room for more")
     with pytest.raises(torch.OutOfMemoryError, match="GiB"):
@@ -249,7 +241,7 @@ def test_what_is_too_large_for_the_driver_is_refused():
 def test_more_than_four_gib():
     if not room_for(5 << 30):
         pytest.skip("this adapter has no room for 5 GiB")
-    count = (4 << 30) // 4 + 1000  # elements of four bytes, more than 4 GiB of them
+    count = (4 << 30) // 4 + 1000  # elements of four bytes, more than 4 GiB
     x = torch.zeros(count, dtype=torch.int32, device="dml")
     x[-5:] = torch.arange(5, dtype=torch.int32, device="dml")
     x[7] = 9

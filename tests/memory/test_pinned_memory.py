@@ -1,4 +1,4 @@
-"""Pinned memory: memory of the host that the device copies from and to itself."""
+"""Pinned memory: host memory that the device copies from and to by itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_what_is_pinned():
     assert pinned.is_pinned() and pinned[3:].is_pinned() and not plain.is_pinned()
     assert pinned.device.type == "cpu" and torch.equal(pinned, plain)
     assert pinned.pin_memory() is pinned
-    if not torch.cuda.is_available():  # which torch asks before every other device
+    if not torch.cuda.is_available():  # which torch prefers to every other device
         assert torch.empty(5, pin_memory=True).is_pinned() and torch.zeros_like(pinned, pin_memory=True).is_pinned()
     assert not torch.ones(2, device="dml").is_pinned() and not torch.empty(0).is_pinned()
     assert torch.ones(3).untyped_storage().pin_memory("dml").is_pinned("dml")
@@ -83,7 +83,9 @@ def test_a_copy_that_does_not_block_returns_before_it_is_done():
 
 
 def test_work_in_order_around_copies():
-    """A copy sees the kernels before it and none after it, in both directions."""
+    """A copy is ordered after the kernels before it and before those after it, in both
+    directions.
+    """
     host = torch.zeros(MIB, dtype=torch.int32).pin_memory()
     x = torch.zeros(MIB, dtype=torch.int32, device="dml")
     results = []
@@ -107,7 +109,7 @@ def test_freed_memory_is_reused_after_its_copy():
     for step in range(30):
         host = torch.full((MIB,), step, dtype=torch.uint8).pin_memory()
         targets.append(host.to("dml", non_blocking=True))
-        del host  # the copy may be under way
+        del host  # the copy may be in progress
     for step, target in enumerate(targets):
         assert target.eq(step).all().item()
 
@@ -115,7 +117,7 @@ def test_freed_memory_is_reused_after_its_copy():
 def test_freed_result_memory_is_not_written_later():
     x = torch.full((4 * MIB,), 7, dtype=torch.uint8, device="dml")
     for _ in range(10):
-        x.to("cpu", non_blocking=True)  # dropped with the copy under way
+        x.to("cpu", non_blocking=True)  # dropped while the copy is in progress
         fresh = torch.full((4 * MIB,), 3, dtype=torch.uint8, pin_memory=True)
         torch.dml.synchronize()
         assert fresh.eq(3).all()

@@ -1,4 +1,4 @@
-"""Views, aliasing and storages: what shares memory with what."""
+"""Views, aliasing and storages: which tensors share memory."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 
 from tests.support.compare import assert_matches_cpu
 from tests.support.dtypes import dtypes
+from tests.support.memory import allocated
 
 
 def numbers(n: int = 12) -> torch.Tensor:
@@ -60,7 +61,7 @@ def test_set_in_all_its_forms():
     assert y.tolist() == [[2, 3, 4], [5, 6, 7]]
     y.set_(x, 1, (2, 2), (2, 1))
     assert y.tolist() == [[1, 2], [3, 4]]
-    torch.storage._reset_warn_typed_storage_removal()  # PyTorch says it once a process
+    torch.storage._reset_warn_typed_storage_removal()  # PyTorch warns once in a process
     with pytest.warns(UserWarning, match="TypedStorage"):
         y.set_(x.storage())
     assert y.tolist() == x.tolist()
@@ -74,7 +75,7 @@ def test_set_in_all_its_forms():
 def test_resize():
     x = numbers(6)
     assert x.resize_(2, 2).tolist() == [[0, 1], [2, 3]]
-    assert x.resize_(10)[:6].tolist() == [0, 1, 2, 3, 4, 5]  # what was there stays
+    assert x.resize_(10)[:6].tolist() == [0, 1, 2, 3, 4, 5]  # the old elements are preserved
     assert x.resize_as_(torch.ones(3)).shape == (3,)
     x.resize_(2, 3, 2, 2, memory_format=torch.channels_last)
     assert x.is_contiguous(memory_format=torch.channels_last)
@@ -105,7 +106,7 @@ def test_untyped_storage():
 
 
 def test_a_tensor_beyond_its_storage_raises():
-    """The CPU ends the process with SIGSEGV."""
+    """The CPU crashes the process with SIGSEGV."""
     x, y = numbers(10), numbers(10)
     for size in (0, 20):
         x.untyped_storage().resize_(size)
@@ -141,7 +142,7 @@ def test_a_cpu_tensor_beyond_its_storage_raises():
     for use in (lambda: y + one, lambda: y.fill_(one), lambda: torch.add(y, one, out=y)):
         with pytest.raises(RuntimeError, match="lies outside its storage of 0 bytes"):
             use()
-    assert x[:5].fill_(3).dml().tolist() == [3] * 5  # What a storage grows by is not set.
+    assert x[:5].fill_(3).dml().tolist() == [3] * 5  # Elements added by the resize are uninitialised.
     assert y.tolist() == list(range(10))
 
 
@@ -156,9 +157,9 @@ def test_typed_storage():
 
 
 def test_memory_of_a_view_lives_as_long_as_the_view():
-    before = torch.dml.memory_allocated()
+    before = allocated()
     view = torch.arange(1000.0, device="dml")[3:5]
-    torch.ones(1000, device="dml").mul_(7)  # would take the block, were it free
+    torch.ones(1000, device="dml").mul_(7)  # would reuse the block if it were free
     assert view.tolist() == [3, 4]
     assert torch.dml.memory_allocated() > before
     del view

@@ -162,7 +162,7 @@ def test_lazy_bits() -> None:
 
 
 def costs(work: Callable[[], object], times: int = 10) -> dict[str, float]:
-    """What the queue does for one call, when nothing else is pending."""
+    """Queue statistics of one call, when nothing else is pending."""
     work()
     torch.accelerator.synchronize()
     before = queue_stats()
@@ -187,8 +187,8 @@ def test_reading_a_few_bytes_waits_once() -> None:
     for name, read in reads.items():
         cost = costs(read)
         assert cost["waits"] == 1, (name, cost)
-        # The read, and on a host that is too busy to enqueue the next command in time, each command
-        # before it.
+        # One for the read; and if the host is too busy to enqueue the next command in time, one for
+        # each command before it.
         assert cost["submits"] <= cost["commands"] + 1, (name, cost)
     assert costs(reads["item"])["barriers"] == 0
     assert costs(reads["item of a sum"])["barriers"] == 1
@@ -204,8 +204,8 @@ def test_small_uploads_have_no_submit_of_their_own() -> None:
     for name, upload in uploads.items():
         cost = costs(upload, 40)
         assert cost["commands"] == 1 and cost["waits"] == 0, (name, cost)
-        # With what else is pending; on a host that is too busy to enqueue more in time there is
-        # nothing else.
+        # Together with other pending work; if the host is too busy to enqueue more in time, there
+        # is none.
         assert cost["submits"] <= 1, (name, cost)
 
 
@@ -236,7 +236,7 @@ def test_copies_from_and_to_cuda(dtype: torch.dtype) -> None:
 
 @dtypes(FLOATS)
 def test_floats_that_no_integer_holds(dtype):
-    """They become the least integer, as on x86, and NaN too, on every adapter."""
+    """On every adapter they become the least integer, as on x86, and so does NaN."""
     numbers = [math.nan, math.inf, -math.inf, 3e9, -3e9, 5e9, 1e20, -1e20, 2.0**63, 300.5, -1.5, -300.0, 70_000.0]
     x = torch.tensor(numbers, dtype=torch.float64).to(dtype)
     for to in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64):

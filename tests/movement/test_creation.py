@@ -1,4 +1,4 @@
-"""Tensors made from numbers."""
+"""Operators that create tensors from numbers."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def test_fill() -> None:
         for device in ("cpu", "dml"):
             with pytest.raises(RuntimeError, match="without overflow"):
                 torch.zeros(2, dtype=dtype, device=device).fill_(value)
-    # As on the CPU, a single half takes what becomes infinite: a Python number that meets a tensor
-    # is one.
+    # As on the CPU, a single element in half precision accepts numbers that become infinite: a
+    # Python number operand is one.
     for dtype in (torch.float16, torch.bfloat16):
         for shape in ((), (1,)):
             assert torch.full(shape, -1e39, dtype=dtype, device="dml").item() == -float("inf")
@@ -150,7 +150,7 @@ def test_logspace(dtype: torch.dtype) -> None:
         agree(torch.logspace, 2.7, -3, steps, base=1.1, dtype=dtype)
     if dtype.is_floating_point:
         agree(torch.logspace, -0.5, 1.25, 50, base=3.5, dtype=dtype)
-    for start in (4.3, 1.5, -0.5):  # One step alone: of integers too, the exponent keeps its fraction.
+    for start in (4.3, 1.5, -0.5):  # With a single step the exponent keeps its fraction, for integers too.
         agree(torch.logspace, start, 2, 1, dtype=dtype)
 
 
@@ -173,6 +173,6 @@ def test_kaiser_window(dtype: torch.dtype) -> None:
                 want = torch.kaiser_window(length, periodic, beta, dtype=torch.float64)
                 got = torch.kaiser_window(length, periodic, beta, dtype=dtype, device="dml")
                 assert got.dtype == dtype
-                # The function grows like an exponential: a rounding of its argument counts beta
-                # times.
+                # The function grows exponentially: a rounding of its argument is multiplied by
+                # beta.
                 torch.testing.assert_close(got.cpu().double(), want, rtol=0, atol=(2 + beta) * torch.finfo(dtype).eps)

@@ -1,4 +1,4 @@
-"""Embeddings with a limited norm, and bags of embeddings, against the CPU."""
+"""Embeddings with a limited norm, and bags of embeddings, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -34,9 +34,7 @@ def test_bags(mode, dtype):
 
 @pytest.mark.parametrize("mode", ["sum", "mean"])
 def test_gradients_by_frequency(mode):
-    """Against the embedding's: the CPU's bags divide by the frequencies of other indices than their
-    own.
-    """
+    """Compared with the embedding's: the CPU's bags divide by the frequencies of wrong indices."""
     theirs = leaf(10, 3)
     ours = theirs.detach().to("dml").requires_grad_()
     i, g = INDICES.view(3, 3), torch.randn(3, 3)
@@ -91,7 +89,7 @@ def test_bag_results():
             results.append(
                 aten._embedding_bag_backward(g, i, o, bag_of, size, largest, 10, False, mode, False, None, 2)
             )
-            if w.device.type == "dml":  # the CPU leaves out what its own dense form needs
+            if w.device.type == "dml":  # the CPU leaves out what its own dense backward needs
                 dense = aten._embedding_bag_dense_backward(g, i, bag_of, size, largest, 10, False, mode, None, 2)
                 assert torch.equal(dense, results[-1])
         return results
@@ -130,8 +128,8 @@ def test_embedding_renorm(p, dtype):
 
 
 def test_renorm_of_expanded_rows():
-    """Elements that are one place are not scaled: refused where a row's norm is above the limit,
-    and only there.
+    """Elements at one address are not scaled: an error if a row's norm is above the limit, and only
+    then.
     """
     rows = lambda w: w.as_strided((5, 3), (1, 0))  # noqa: E731
     assert_same_error(

@@ -1,6 +1,4 @@
-"""Writing to expanded tensors, whose elements share places in memory: what the CPU lets be written,
-and what not.
-"""
+"""Writing to expanded tensors, whose elements share memory: what the CPU allows, and what not."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ WRITERS: dict[str, Callable[[torch.Tensor], Any]] = {
     "softmax out": lambda x: torch.softmax(torch.ones(2, 3).to(x.device), 1, out=x),
     "arange out": lambda x: torch.arange(3, out=x[0]),
 }
-# Those that the CPU writes although several elements are one place, in whatever order.
+# Functions that the CPU runs although several elements share an address, in any order.
 ONLY_ON_CPU = ["softmax out", "arange out", "tril_"]
 
 

@@ -1,4 +1,4 @@
-"""Index tensors, masks, gather and scatter, nonzero, embeddings: against the CPU."""
+"""Index tensors, masks, gather and scatter, nonzero, embeddings: compared with the CPU."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.environment import TORCH
 
 
 def sample(*sizes: int, dtype: torch.dtype = torch.float32, grad: bool = False) -> torch.Tensor:
-    """Small whole numbers, so that sums are exact in every dtype."""
+    """Small integers, so that sums are exact in every dtype."""
     values = (
         torch.randint(0, 2, sizes)
         if dtype == torch.bool
@@ -108,7 +108,7 @@ def test_index_out():
 
 
 def test_wide_rows():
-    """Rows that are moved 16, 8 and 4 bytes at a time, and ones that cannot be."""
+    """Rows that are copied 16, 8 and 4 bytes at a time, and element by element."""
     for columns in (32, 6, 5):
         for dtype in (torch.float32, torch.float16, torch.uint8, torch.float64):
             x = torch.arange(9 * columns).reshape(9, columns).to(dtype)
@@ -140,7 +140,7 @@ def assign(statement: str):
 @pytest.mark.smoke
 @dtypes(ALL)
 def test_assignment_of_every_dtype(dtype: torch.dtype):
-    x, i = sample(5, 8, dtype=dtype), torch.tensor([3, -4, 0])  # no row or column twice: which one stays is open
+    x, i = sample(5, 8, dtype=dtype), torch.tensor([3, -4, 0])  # no duplicates, which could be written in any order
     assert_matches_cpu(assign("x[1, 2] = 1; x[-1, 0] = x[0, 0]"), x)
     assert_matches_cpu(assign("x[v[0]] = 1"), x, i)
     assert_matches_cpu(assign("x[v[0], 1:3] = v[1]"), x, i, sample(2, dtype=dtype))
@@ -187,8 +187,8 @@ def test_accumulation(dtype: torch.dtype):
 
 @pytest.mark.parametrize("count,places", [(3_000, 1), (5_000, 17), (20_000, 300_000)])
 def test_accumulation_of_many(count: int, places: int):
-    """Many contributions are sorted. Their order is that of the index, so even the rounding is the
-    CPU's.
+    """Many contributions are sorted. Their order is that of the index, so that rounding is the same
+    as the CPU's.
     """
     i, v = indices(places, count), torch.randn(count)
     ours = torch.zeros(places, device="dml").index_put((i.to("dml"),), v.to("dml"), accumulate=True)
@@ -261,7 +261,7 @@ FILLED = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.
 
 @pytest.mark.parametrize("dtype", FILLED, ids=str)
 def test_values_that_do_not_fit_are_refused(dtype: torch.dtype):
-    """Those of tensors on the device too, by the kernel: at the limits of the dtype, and beyond."""
+    """Also those of device tensors, which the kernel checks: at the dtype's limits, and beyond."""
     limits = torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
     given = [torch.tensor(number) for number in (300, -200, 70000, 2**31, -(2**31) - 1, 255, -256, 1)]
     largest = math.nextafter(2.0**63, 0) if dtype == torch.int64 else limits.max
@@ -290,7 +290,7 @@ def test_values_that_do_not_fit_are_refused(dtype: torch.dtype):
     "number", [2.0**63, torch.tensor(2.0**63), torch.tensor(2.0**63, dtype=torch.float64)], ids=str
 )
 def test_two_to_the_63_does_not_fit(number):
-    """Nor on the CPU from torch 2.14 on; before, it became the least integer there."""
+    """Nor on the CPU from torch 2.14 on; earlier it became the least integer."""
     value = number.to("dml") if isinstance(number, torch.Tensor) else number
     with pytest.raises(RuntimeError, match="value cannot be converted to type int64_t without overflow"):
         torch.ones(3, dtype=torch.int64, device="dml").masked_fill(torch.ones(3, dtype=torch.bool, device="dml"), value)
@@ -298,7 +298,7 @@ def test_two_to_the_63_does_not_fit(number):
 
 
 def test_expanded_tensors():
-    """Are written with a warning."""
+    """They are written with a warning."""
     for device in ("cpu", "dml"):
         x, i = torch.zeros(3, device=device), torch.tensor([1], device=device)
         with pytest.warns(UserWarning, match="expanded"):
@@ -328,7 +328,7 @@ OUT_OF_RANGE = {
 @pytest.mark.parametrize("bad", [100, -101, 2**40, -(2**40)])
 @pytest.mark.parametrize("name", OUT_OF_RANGE)
 def test_out_of_range(name: str, bad: int):
-    """Raises, and the device works on."""
+    """Raises, and the device still works."""
     x = sample(3, 4).to("dml")
     error = RuntimeError if name.startswith(("gather", "scatter")) else IndexError
     with pytest.raises(error, match=f"index {bad} is out of bounds"):
@@ -370,7 +370,7 @@ def test_index_into_nothing():
         torch.dml.synchronize()
 
 
-# ---- gather, scatter and kin
+# ---- gather, scatter and the like
 
 
 @dtypes(ALL)
@@ -502,7 +502,7 @@ def test_put_of_other_dtypes(index: torch.dtype):
 
 
 def test_take_into_a_tensor_that_is_resized():
-    """It then lies as the index."""
+    """It gets the strides of the index."""
     index = torch.arange(12).reshape(2, 3, 2).permute(2, 0, 1) % 5
     assert_same_outcome(lambda x, i, out: torch.take(x, i, out=out), torch.randn(5), index, torch.empty(1))
 
@@ -521,8 +521,8 @@ def test_a_size_of_repeats_that_is_wrong():
 
 
 def test_repeats_of_other_dtypes():
-    # torch from 2.15 on takes the other integers too; the device refuses them, as the torches
-    # before.
+    # torch from 2.15 on accepts the other integers too; the device refuses them, as earlier
+    # versions do.
     others = (torch.int16,) if TORCH < (2, 15) else ()
     for dtype in (torch.int32, torch.float32, torch.bool, *others):
         assert_same_outcome(torch.repeat_interleave, torch.tensor([1, 0, 1]).to(dtype))
@@ -582,7 +582,7 @@ def test_nonzero_out_and_static():
 
 
 def test_out_of_another_dtype():
-    """Is refused in the words of the CPU."""
+    """It is refused with the CPU's message."""
     for function in (
         lambda x, i: torch.gather(x, 0, i, out=x.new_empty(2).double()),
         lambda x, i: torch.scatter(x, 0, i, x, out=x.new_empty(2).double()),

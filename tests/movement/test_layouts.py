@@ -1,5 +1,5 @@
-"""Operators of every family on tensors that lie in memory in every way: transposed, sliced,
-expanded, ...
+"""Operators of every family on tensors with all memory layouts: transposed, sliced, expanded,
+...
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.support.compare import assert_same_outcome
 from tests.support.dtypes import dtypes, sample
 from tests.support.layouts import LAYOUTS, lay_out, layouts
 
-# Functions of a tensor of four dimensions, whose last two are alike.
+# Functions of a tensor of four dimensions, of which the last two are equal.
 OPERATORS: dict[str, Callable[[torch.Tensor], Any]] = {
     "exp": torch.exp,
     "add": lambda x: x + 1,
@@ -71,7 +71,7 @@ IMAGES: dict[str, Callable[[torch.Tensor], Any]] = {
     "interpolate": lambda x: F.interpolate(x, scale_factor=2.0, mode="bilinear"),
     "pad": lambda x: F.pad(x, (1, 1, 2, 0), "reflect"),
     "unfold": lambda x: F.unfold(x, 2),
-    # Of other strides on the CPU, where alone it is not composed of views and a copy.
+    # The CPU's result has other strides unless the operator is composed of views and a copy.
     "pixel_shuffle": lambda x: F.pixel_shuffle(x, 2).clone(memory_format=torch.contiguous_format),
     "group_norm": lambda x: F.group_norm(x, 2),
 }

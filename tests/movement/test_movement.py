@@ -1,4 +1,4 @@
-"""cat, stack, flip, roll, repeat: against the CPU."""
+"""cat, stack, flip, roll, repeat: compared with the CPU."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_stack_and_gradients():
 
 
 def test_large_parts():
-    """More elements than one row of workgroups takes a step."""
+    """More elements than one row of workgroups."""
     a = torch.arange(1 << 15, dtype=torch.uint8).reshape(1, -1).expand(3, -1)
     assert_matches_cpu(lambda a: torch.cat([a, a[:, :77], a], 1), a)
 
@@ -119,7 +119,7 @@ def test_flip_and_roll(dtype: torch.dtype):
 @pytest.mark.parametrize("dims", [(3, 1), (0, 3), (2, 2), (1, 0)])
 @pytest.mark.parametrize("sizes", [(2, 9, 9, 6), (9, 3, 6, 1), (1, 2, 5, 3)])
 def test_strides_of_roll(sizes, dims, shifts):
-    """Of images in channels last: a part without elements, or of one row, has no such order."""
+    """For channels-last images: a part without elements, or with one row, has no such order."""
     x = torch.arange(math.prod(sizes)).reshape(sizes).contiguous(memory_format=torch.channels_last)
     assert_same_outcome(lambda x: x.roll(shifts, dims), x)
     assert_same_outcome(lambda x: x.roll(shifts[0], dims[0]), x)
@@ -174,7 +174,7 @@ def test_repeat_and_tile():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int8, torch.bool, torch.float16, torch.int64])
 def test_cat_of_many_pieces(dtype: torch.dtype) -> None:
-    """Pieces in rows of several lengths, and some that do not lie in rows."""
+    """Parts with rows of several lengths, and some that do not consist of contiguous rows."""
     for dim, shape in [(0, (3, 5)), (1, (3, 4)), (1, (2, 8, 4)), (0, (7,)), (-1, (4, 1))]:
         pieces = [sample(*shape, dtype=dtype).narrow(dim, 0, 1 + i % shape[dim]) for i in range(40)]
         assert_same_outcome(lambda *pieces, d=dim: torch.cat(pieces, d), *pieces)

@@ -1,6 +1,4 @@
-"""Tensors that are given for results: dtypes that the CPU casts to or refuses, and memory shared
-with inputs.
-"""
+"""`out=` tensors: dtypes to which the CPU casts or which it refuses, and overlap with inputs."""
 
 from __future__ import annotations
 
@@ -17,12 +15,12 @@ from tests.support.names import words
 aten = torch.ops.aten
 Operator = Callable[..., Any]
 
-# Of one tensor and nothing else.
+# Operators of a single tensor.
 ALONE = words(
     "abs angle ceil elu erf exp floor frac gelu hardshrink hardsigmoid hardswish hardtanh isinf leaky_relu logical_not "
     "mish neg reciprocal relu round sgn sigmoid sign signbit silu softplus softshrink sqrt tanh trunc"
 )
-# Operators of [3, 4] and a tensor for the result.
+# Operators of [3, 4] and an `out=` tensor.
 INTO: dict[str, Operator] = {name: getattr(aten, name).out for name in ALONE if hasattr(getattr(aten, name), "out")} | {
     "clamp": lambda x, out: aten.clamp.out(x, 0, 1, out=out),
     "clamp_min": lambda x, out: aten.clamp_min.out(x, 0, out=out),
@@ -43,7 +41,7 @@ INTO: dict[str, Operator] = {name: getattr(aten, name).out for name in ALONE if 
 
 
 def quiet(function: Operator) -> Operator:
-    """Without the warning that a result was resized."""
+    """Without the warning that an `out=` tensor was resized."""
 
     def run(*args: Any) -> Any:
         with warnings.catch_warnings():
@@ -53,7 +51,7 @@ def quiet(function: Operator) -> Operator:
     return run
 
 
-# Of these the CPU says either that it does not take integers, or that the result is of another
+# For these the CPU reports either that integers are not supported, or that the result has another
 # dtype.
 ONLY_FLOATS = {"lerp of tensors", "round to decimals"} | set(
     words(
@@ -73,7 +71,7 @@ def test_dtypes(name: str, dtype: torch.dtype) -> None:
         assert_same_outcome(quiet(lambda x, out: INTO[name](x, out=out)), x, torch.empty(0, dtype=other))
 
 
-# Operators of 0-5 as [3, 2], and where their results may not be.
+# Operators of 0-5 as [3, 2], with results that overlap the input in a way that is not allowed.
 SHARING: dict[str, Operator] = {
     "max values": lambda x: torch.max(x, 1, out=(x.view(-1)[:3], torch.empty_like(x[:, 0]))),
     "min indices": lambda x: torch.min(x, 1, out=(torch.empty_like(x[:, 0]), x.view(-1)[3:])),
@@ -116,8 +114,8 @@ def test_shared_memory_of_floats(name: str) -> None:
     assert_same_outcome(function, torch.arange(6.0).view(3, 2))
 
 
-# Operators of [3, 4] and a tensor for the result, which they judge as it is given: some before it
-# is resized.
+# Operators of [3, 4] and an `out=` tensor, which they check as it is given: some before it is
+# resized.
 JUDGED: dict[str, Operator] = {
     "abs": lambda x, out: aten.abs.out(x, out=out),
     "add": lambda x, out: aten.add.out(x, x, out=out),
@@ -149,7 +147,9 @@ def test_powers_of_one_are_of_every_dtype(other: torch.dtype) -> None:
 
 
 def test_places_of_one_element() -> None:
-    """A single element is the same place only with the same strides, as the CPU has it."""
+    """As on the CPU, a single element is only considered the same memory if it has the same
+    strides.
+    """
     for view in (
         lambda x: x[2:3],
         lambda x: x[2],
@@ -184,7 +184,7 @@ ORDER: dict[str, Operator] = {
 
 @pytest.mark.parametrize("name", ORDER)
 def test_which_of_two_errors(name: str) -> None:
-    """The dtype and the memory of the result are judged before the arguments, or after them, as on
+    """The dtype and the memory of the result are checked before the arguments, or after them, as on
     the CPU.
     """
     x = torch.ones(2, 3)

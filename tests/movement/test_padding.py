@@ -1,4 +1,6 @@
-"""Padding against the CPU: every mode and rank, negative amounts, memory formats, gradients."""
+"""Padding, compared with the CPU: every mode and rank, negative amounts, memory formats,
+gradients.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def test_pad(mode, rank):
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_replicate_far(rank):
-    """Unlike mirrors, edges reach as far as one likes."""
+    """Unlike reflection, replication has no limit."""
     amounts = (7, 9, 0, 6, 5, 1)[: 2 * rank]
     assert_matches_cpu(lambda x: F.pad(x, amounts, "replicate") * 2, leaf(*SHAPES[rank]))
     assert_matches_cpu(lambda x: F.pad(x, amounts, "replicate") * 2, leaf(2, 3, *[1] * rank))
@@ -109,7 +111,7 @@ def test_nothing_left_of_a_dimension(mode):
             assert_same_error(lambda x, a=amounts: F.pad(x, a, mode), torch.randn(shape))
             continue
         assert_matches_cpu(lambda x, a=amounts: F.pad(x, a, mode), torch.randn(shape))
-        # Not compared: some of the CPU's gradients of nothing were never written.
+        # Not compared: some of the CPU's gradients of empty results are uninitialised.
         x = torch.randn(shape, device="dml", requires_grad=True)
         F.pad(x, amounts, mode).sum().backward()
         assert not x.grad.any()

@@ -1,4 +1,4 @@
-"""Strides of results are the CPU's where they are not those of the input; other operators:
+"""Strides of results are the CPU's where they are not those of the input; for other operators:
 test_operator_dtypes.
 """
 
@@ -48,7 +48,7 @@ OPERATORS: dict[str, Callable[[torch.Tensor], Any]] = {
     "cat out": lambda x: torch.cat([x, x], out=x.new_empty(0)),
 }
 
-# Of two tensors, which may lie otherwise.
+# Functions of two tensors, which may have different strides.
 PAIRS: dict[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
     "add": torch.add,
     "rsub": torch.rsub,
@@ -99,7 +99,7 @@ def test_strides_of_two(name: str) -> None:
             assert_same_outcome(PAIRS[name], view(x), other(y))
 
 
-# What the functions take after the sizes.
+# The functions' arguments after the sizes.
 RESAMPLINGS: dict[str, tuple[bool, ...]] = {
     "upsample_nearest2d": (),
     "_upsample_nearest_exact2d": (),

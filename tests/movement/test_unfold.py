@@ -1,5 +1,6 @@
-"""Windows of tensors against the CPU: nn.Unfold and nn.Fold, Tensor.unfold, pixel and channel
-shuffles, and composites of movement."""
+"""Windows of tensors, compared with the CPU: nn.Unfold and nn.Fold, Tensor.unfold, pixel and
+channel shuffles, and composites of movement.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ def test_memory_formats_out_and_empty():
         torch.ops.aten.col2im.out(y, [6, 6], [2, 2], [1, 1], [0, 0], [1, 1], out=torch.empty(0, device=x.device)),
     )
     assert_matches_cpu(run, x, torch.randn(2, 16, 25))
-    # CPU writes such a result as if it were contiguous.
+    # The CPU writes such a result as if it were contiguous.
     strided = torch.empty(2, 25, 16, device="dml").transpose(1, 2)
     torch.ops.aten.im2col.out(x.to("dml"), [2, 2], [1, 1], [0, 0], [1, 1], out=strided)
     assert_same(strided, F.unfold(x, 2))

@@ -1,4 +1,4 @@
-"""scaled_dot_product_attention and the attention layers against float64 on the CPU."""
+"""scaled_dot_product_attention and the attention layers, compared with float64 on the CPU."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def attend(device: str, dtype: torch.dtype, tensors: list[torch.Tensor], run: An
 
 
 def check(tensors: list[torch.Tensor], dtype: torch.dtype = torch.float32, mask: Any = None, **options: Any) -> None:
-    """Result and gradients of queries, keys, values and a gradient that comes in, rounded to
-    `dtype` first.
+    """The result and the gradients of queries, keys and values, for inputs and an output gradient
+    that are first rounded to `dtype`.
     """
     tensors = [t.to(dtype) for t in tensors]
 
@@ -71,14 +71,14 @@ def test_causal(sizes: Any) -> None:
 @pytest.mark.parametrize("sizes", [(1, 2, 130, 140, 80, 100), (1, 1, 101, 97, 66, 73), (1, 1, 128, 128, 16, 128)])
 @pytest.mark.parametrize("causal", [False, True])
 def test_long_rows_and_columns(sizes: Any, causal: bool) -> None:
-    """Of which an invocation takes more; rows of whole quads and others."""
+    """With several rows for each invocation; rows of whole quads and others."""
     check(make(*sizes), is_causal=causal)
     if not causal:
         check(make(*sizes), mask=torch.randn(sizes[2], sizes[3], dtype=torch.float64))
 
 
 def test_dropout_of_long_rows_and_columns() -> None:
-    """All launches draw the same: the gradients are those of the weights that were kept."""
+    """All launches draw the same numbers: the gradients are those of the weights that were kept."""
     q, k, v, g = (t.float().to("dml") for t in make(1, 2, 130, 110, 16, 24))
     eye = torch.eye(110, device="dml").expand(1, 2, 110, 110)
 
@@ -141,7 +141,7 @@ def test_strides() -> None:
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
     out = assert_matches_cpu(run, qkv.requires_grad_(), rtol=1e-5, atol=1e-5)
-    # Heads side by side, as queries are: what follows needs no copy.
+    # The heads are adjacent, as in the queries: the next layer needs no copy.
     assert out.transpose(1, 2).is_contiguous()
     q = torch.randn(2, 2, 8, 6)
     assert_matches_cpu(lambda q: F.scaled_dot_product_attention(q.mT, q.mT[:, :1].expand(2, 2, 6, 8), q.mT), q)
@@ -152,7 +152,7 @@ def test_the_result_lies_as_queries_do(layout: str) -> None:
     q = lay_out(sample(2, 3, 4, 5), layout)
     out = F.scaled_dot_product_attention(*[to_device(q, "dml")] * 3)
     assert out.stride() == torch.empty_like(q).stride()
-    if q.stride(-1) == 1:  # Else the CPU's is not fused.
+    if q.stride(-1) == 1:  # Otherwise the CPU's is not fused.
         assert out.stride() == F.scaled_dot_product_attention(q, q, q).stride()
 
 
@@ -171,7 +171,7 @@ def test_infinities_and_nan() -> None:
     q, k, v = (torch.randn(1, 1, 4, 8) for _ in range(3))
     q[0, 0, 1, 0] = torch.nan
     v[0, 0, 2, 3] = torch.inf
-    # The CPU's fused kernel loses the NaN of a query.
+    # The CPU's fused kernel loses a query's NaN.
     with sdpa_kernel(SDPBackend.MATH):
         expected = F.scaled_dot_product_attention(q, k, v)
     assert_same(F.scaled_dot_product_attention(*(t.to("dml") for t in (q, k, v))), expected)
@@ -181,7 +181,7 @@ def test_infinities_and_nan() -> None:
 def test_dropout(causal: bool) -> None:
     q = torch.randn(2, 2, 24, 16, device="dml", dtype=torch.float64, requires_grad=True)
     k = torch.randn(2, 1, 30, 16, device="dml", dtype=torch.float64, requires_grad=True)
-    # The values are the unit vectors: the result is the weights.
+    # The values are the unit vectors, so the result is the weights.
     eye = torch.eye(30, device="dml", dtype=torch.float64).expand(2, 1, 30, 30)
 
     def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -201,8 +201,8 @@ def test_dropout(causal: bool) -> None:
 
 @pytest.mark.parametrize("keys", [30, 7, 4])
 def test_mask_of_dropout(keys: int) -> None:
-    """Attention that was given the seed and the offset back keeps a weight whose number is above
-    what is dropped.
+    """Attention with a given seed and offset keeps a weight if its random number is above the
+    probability to drop it.
     """
     eye = torch.eye(keys, device="dml").expand(2, 3, keys, keys)
     q, k = torch.randn(2, 3, 9, 16, device="dml"), torch.randn(2, 3, keys, 16, device="dml")
@@ -243,11 +243,10 @@ def check_twice(
     wanted: Sequence[int] = range(3),
     **options: Any,
 ) -> None:
-    """
-    Gradients that can be derived again, and the gradients of these.
+    """Differentiable gradients, and their gradients.
 
-    The first are those of queries, keys and values, as far as `wanted`; the second also those of
-    what comes in.
+    The first are those of queries, keys and values, as `wanted` says; the second also those of the
+    output gradient.
     """
     tensors = [t.to(dtype) for t in tensors]
 
@@ -315,7 +314,7 @@ def test_gradgradcheck(options: dict[str, Any]) -> None:
         return F.scaled_dot_product_attention(*given, **options, enable_gqa=True)
 
     torch.autograd.gradgradcheck(run, (q, k, v), fast_mode=True)
-    # The gradients are the same ones, whoever computes them.
+    # The gradients are the same, however they are computed.
     once = torch.autograd.grad(run(q, k, v).sum(), (q, k, v))
     again = torch.autograd.grad(run(q, k, v).sum(), (q, k, v), create_graph=True)
     for one, other in zip(once, again, strict=True):
@@ -346,8 +345,8 @@ def test_errors(wrong: Any) -> None:
 
 
 def on_both(module: nn.Module, run: Any, rtol: float = 1e-5, atol: float = 1e-5) -> None:
-    """`run(module, device)` on both devices: results, and gradients of the parameters in
-    training.
+    """`run(module, device)` on both devices: compares results, and in training the gradients of the
+    parameters.
     """
     found = []
     for device in ("cpu", "dml"):

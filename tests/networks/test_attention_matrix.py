@@ -1,9 +1,9 @@
-"""Attention on matrix units against float64: the adapter's where it has them, and emulated ones
-everywhere.
+"""Attention on matrix units, compared with float64: on the adapter's units if it has any, and on
+emulated ones.
 
-What the kernels of real tiles compute is tested by the interpreter
-(crates/compute/src/attention/units/interpreted.rs); here are few kernels, since software adapters
-compile them slowly.
+The kernels of real tiles are tested by the interpreter
+(crates/compute/src/attention/matrix_units/interpreted.rs); here are few kernels, since software
+adapters compile them slowly.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ compare("more queries than keys", make(1, 2, 41, 21, 13, 21), torch.bfloat16, is
 print(json.dumps(worst))
 """
 
-# Dropout draws what the plain kernels draw, forward and backward, so that either may follow the
-# other.
+# Dropout draws the same numbers as the kernels without matrix units, forward and backward, so that
+# either may follow the other.
 DROPOUT = """
 import sys
 import torch
@@ -102,7 +102,7 @@ def test_against_float64(mode: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for name, error in json.loads(done.stdout).items():
         assert error < 2, f"{name}: {error} of the dtype's epsilon"
-    # That profile's workgroups are too small for the kernels.
+    # This profile's workgroups are too small for the kernels.
     if mode == "emulate" and os.environ.get("TORCH_DML_PROFILE") != "minimum":
         assert all(f"matrix_attention_{role}" in names(tmp_path) for role in ("Forward", "Query", "Key"))
 

@@ -1,4 +1,4 @@
-"""Convolutions and their gradients against float64 on the CPU."""
+"""Convolutions and their gradients, compared with float64 on the CPU."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def check(function, x, w, b, dtype=torch.float32, last=False):
     got = run(function, x, w, b, "dml", dtype, last)
     for g, e in zip(got, expected, strict=True):
         assert g.device.type == "dml" and g.dtype == dtype and g.shape == e.shape
-        # The gradient that comes in is rounded to dtype too.
+        # The output gradient is rounded to dtype too.
         tolerance = max(torch.finfo(dtype).eps, 3e-7 if dtype == torch.float32 else 0)
         scale = e.abs().max().item() + 1
         torch.testing.assert_close(g.detach().cpu().double(), e.detach(), rtol=0, atol=8 * tolerance * scale)
@@ -182,7 +182,7 @@ def test_gradients_by_other_names():
 
 
 def test_a_group_a_channel_by_other_names():
-    # CUDA's names: the CPU has the plain convolution.
+    # CUDA's names: the CPU only has the plain convolution.
     x, w, b = (torch.randn(s, device="dml") for s in ((2, 3, 6, 5), (6, 1, 3, 2), (6,)))
     got = torch.ops.aten._conv_depthwise2d(x, w, (3, 2), b, (2, 1), (1, 0), (1, 2))
     expected = F.conv2d(x, w, b, (2, 1), (1, 0), (1, 2), 3)

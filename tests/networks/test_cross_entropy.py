@@ -1,5 +1,5 @@
-"""Cross-entropy with the indices of classes, fused: losses, gradients, and what stays PyTorch's
-composition.
+"""Fused cross-entropy with class indices: losses, gradients, and the cases that PyTorch
+composes.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from tests.support.dtypes import FLOATS, dtypes
 from tests.support.launches import launches
 
 REDUCTIONS = ["none", "mean", "sum"]
-# Held in registers and not, in whole units of 16 bytes and not, one class.
+# Rows that are held in registers or not, whole 16-byte vectors or not, and a single class.
 ROWS = [(6, 10), (3, 1), (5, 1000), (2, 4097), (3, 5000), (2, 8192)]
 
 
 def targets(classes: int, *sizes: int, ignored: int = -100) -> torch.Tensor:
-    """Of which some are ignored, where there are several."""
+    """Targets, some of which are ignored if there are several."""
     t = torch.randint(0, classes, sizes)
     if t.numel() > 1:
         t.view(-1)[t.numel() // 2] = ignored
@@ -51,7 +51,7 @@ def test_smoothing(shape: tuple[int, ...], dtype: torch.dtype, reduction: str) -
     for smoothing in (0.1, 1.0):
         options = {"ignore_index": 1, "label_smoothing": smoothing, "reduction": reduction}
         loss = lambda x, t, options=options: F.cross_entropy(x, t, **options)  # noqa: E731
-        # Half of the classes' logarithms cancel in a sum of them.
+        # In a sum of the losses, half of the logarithms cancel.
         assert is_fused(assert_matches_cpu(loss, x, t, terms=8))
 
 
@@ -76,7 +76,7 @@ def test_other_targets() -> None:
 
 
 def test_what_is_composed() -> None:
-    """Probabilities, smoothing with weights, and nothing to average."""
+    """Probabilities, label smoothing with weights, and a mean over nothing."""
     x, t = torch.randn(6, 5, requires_grad=True), targets(5, 6)
     assert_matches_cpu(F.cross_entropy, x, torch.rand(6, 5))
     assert_matches_cpu(lambda x, t, w: F.cross_entropy(x, t, w, label_smoothing=0.2), x, t, torch.rand(5))
@@ -95,7 +95,7 @@ def test_special_values(classes: int, reduction: str) -> None:
     x[4] = 3e38 * torch.tensor([1.0, -1.0]).repeat(classes // 2)
     x[5] += 1000.0
     t = torch.tensor([3, 2, 0, 0, 1, 4, -100, 6])
-    x[6, 0] = math.nan  # of a target that is ignored
+    x[6, 0] = math.nan  # the logits of an ignored target
     for row in range(8):
         logits = x[row : row + 1].clone().requires_grad_()
         assert_matches_cpu(lambda x, t: F.cross_entropy(x, t, reduction=reduction), logits, t[row : row + 1])
@@ -109,8 +109,8 @@ def test_all_are_ignored() -> None:
 
 
 def test_large_logits_keep_small_losses() -> None:
-    """A row's largest logit and the logarithm are kept apart: their sum would have the digits of
-    the logit.
+    """A row's largest logit and the logarithm are saved separately: their sum would only have the
+    digits of the logit.
     """
     x = torch.randn(16, 50) + 30_000.0
     t = x.argmax(1)
@@ -163,7 +163,9 @@ def test_second_derivatives(reduction: str) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_autocast(dtype: torch.dtype) -> None:
-    """Losses are float32, of the logits as they are, and gradients have the logits' dtype."""
+    """Losses are float32, computed from unconverted logits, and gradients have the logits'
+    dtype.
+    """
     x, t = torch.randn(6, 4000).to(dtype), targets(4000, 6)
     weight = torch.rand(4000) + 0.5
     for weights in ((), (weight,), (weight.to(dtype),)):
@@ -213,7 +215,7 @@ def test_inference_mode_and_no_grad() -> None:
 
 
 def test_launches() -> None:
-    """A launch of the rows and one of the mean, and one for the gradient."""
+    """One launch for the rows, one for the mean, and one for the gradient."""
     x, t = torch.randn(64, 300, device="dml", requires_grad=True), torch.zeros(64, dtype=torch.int64, device="dml")
     one = torch.ones((), device="dml")
     assert launches(lambda: F.cross_entropy(x, t)) == 2
@@ -225,15 +227,15 @@ def test_the_same_bits_as_log_softmax() -> None:
         x, t = torch.randn(shape).to("dml"), torch.randint(0, shape[1], shape[:1]).to("dml")
         losses = F.cross_entropy(x, t, reduction="none")
         assert torch.equal(losses, -x.log_softmax(1).gather(1, t[:, None])[:, 0])
-        # Wherever the rows lie, and whatever is beside them.
+        # Whatever the address of the rows, and whatever is next to them.
         moved = torch.cat([x[:1], x]).view(-1)[shape[1] :].view(shape)
         assert torch.equal(losses, F.cross_entropy(moved, t, reduction="none"))
 
 
 @dtypes(torch.float16, torch.float32, torch.float64)
 def test_rows_of_every_short_length(dtype: torch.dtype) -> None:
-    """Of several rows: what is written for one leaves the others, and the memory behind the last
-    one, alone.
+    """With several rows: writing one does not change the others, or the memory after the last
+    one.
     """
     for classes in range(1, 40):
         logits, target = torch.randn(5, classes).to(dtype), torch.randint(0, classes, (5,))

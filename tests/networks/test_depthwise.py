@@ -1,6 +1,4 @@
-"""Convolutions of every channel by its own filter, and their gradients, against float64 on the
-CPU.
-"""
+"""Depthwise convolutions and their gradients, compared with float64 on the CPU."""
 
 from __future__ import annotations
 
@@ -28,7 +26,9 @@ def laid_out(t, last):
 
 
 def check(x, kernel, dtype=torch.float32, last=False, bias=True, **options):
-    """All three passes of a convolution of an input of shape `x`, and the gradient of the bias."""
+    """All three passes of a convolution with an input of shape `x`, and the gradient of the
+    bias.
+    """
     channels = x[1]
     given = [torch.randn(x), torch.randn(channels, 1, *kernel), torch.randn(channels) if bias else None]
     given = [None if t is None else t.to(dtype) for t in given]
@@ -51,8 +51,8 @@ def close(actual, expected, dtype, terms=1):
     assert actual.device.type == "dml" and actual.dtype == dtype and actual.shape == expected.shape
     if expected.numel() == 0:
         return
-    # One rounding to 16 bits, and those of a sum, which is as large as the root of the number of
-    # its terms.
+    # One rounding to 16 bits, and the rounding errors of a sum, whose size is the root of its
+    # number of terms.
     last = {torch.float16: 2**-11, torch.bfloat16: 2**-8}.get(dtype, 0.0)
     sums = 2**-50 if dtype == torch.float64 else 2**-21
     scale = max(1.0, expected.detach().abs().max().item(), terms**0.5)
@@ -119,7 +119,7 @@ def test_large_kernels():
 
 
 def test_every_size():
-    """Tiles that fit and tiles that stick out."""
+    """Whole and partial tiles."""
     for size in (1, 2, 3, 7, 8, 14, 15, 17, 29):
         check((2, 3, size, 3), (3, 3), padding=1)
         check((1, 4, size, 2), (3, 3), last=True, padding=2, stride=2)
@@ -171,7 +171,7 @@ def test_what_is_not_a_number_stays_in_its_windows(last):
 
 
 def test_sums_over_many_places():
-    """The weight's gradient is as exact as pairwise sums."""
+    """The weight's gradient is as accurate as pairwise sums."""
     torch.manual_seed(3)
     for last in (False, True):
         x, g = torch.rand(4, 4, 96, 97), torch.rand(4, 4, 96, 97)
@@ -195,8 +195,8 @@ def test_the_same_bits_every_time():
 
 @dtypes(torch.float32, torch.float16)
 def test_the_same_bits_wherever_channels_begin(dtype):
-    """Neighbouring channels are loaded together where they are aligned; sums are the same
-    elsewhere.
+    """Adjacent channels are loaded together if they are aligned; sums are the same if they are
+    not.
     """
     sizes, strides = (2, 8, 11, 9), (8 * 99, 1, 8 * 9, 8)
     x, g = (torch.randn(2 * 8 * 99 + 1, device="dml", dtype=dtype)[1:].as_strided(sizes, strides) for _ in range(2))
@@ -211,7 +211,9 @@ def test_the_same_bits_wherever_channels_begin(dtype):
 
 
 def test_launches():
-    """One a pass where pixels are the fastest; where channels are, the filters are copied first."""
+    """One for each pass in channels-first order; in channels-last order the filters are copied
+    first.
+    """
     x, w = torch.randn(1, 4, 8, 8, device="dml"), torch.randn(4, 1, 3, 3, device="dml")
     assert launches(lambda: F.conv2d(x, w, groups=4)) == 1
     last = x.contiguous(memory_format=torch.channels_last)

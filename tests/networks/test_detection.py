@@ -1,4 +1,4 @@
-"""torchvision.ops against the CPU: suppression of boxes, pooling of regions, deformable
+"""torchvision.ops, compared with the CPU: non-maximum suppression, pooling of regions, deformable
 convolution, and a detector.
 """
 
@@ -26,7 +26,7 @@ def boxes(n, size=100.0, largest=40.0, dtype=torch.float32):
 
 
 def regions(n, images, size=30.0, dtype=torch.float32):
-    """Regions of an image of about this size, some of which leave it."""
+    """Regions of an image of about this size, some of which are partly outside."""
     corner = torch.rand(n, 2) * size * 1.2 - size * 0.2
     number = torch.randint(0, images, (n, 1)).float()
     return torch.cat([number, corner, corner + torch.rand(n, 2) * size * 0.7], 1).to(dtype)
@@ -65,9 +65,7 @@ def test_nms_of_equal_scores_and_boxes():
 
 
 def test_nms_of_odd_boxes():
-    """Empty ones, ones inside out, infinite ones, NaN; and thresholds that every pair meets, or
-    none does.
-    """
+    """Empty, inverted, infinite and NaN boxes; and thresholds that every pair exceeds, or none."""
     dets = boxes(200)
     dets[::7] = 5.0
     dets[1::7] = dets[1::7][:, [2, 3, 0, 1]]
@@ -115,7 +113,7 @@ def test_batched_nms():
 
 
 def pooling(name, bins, scale, samples=-1, aligned=False):
-    """One of the four operators: what it returns beside the result is compared too."""
+    """One of the four operators; its further results are compared too."""
     if name == "roi_align":
         return lambda x, r: raw.roi_align(x, r, scale, *bins, samples, aligned)
     if name == "ps_roi_align":
@@ -146,7 +144,7 @@ def test_regions(name):
 @pytest.mark.parametrize("name", NAMES)
 @dtypes(FLOATS)
 def test_region_dtypes(name, dtype):
-    """In eighths of pixels, which every dtype has."""
+    """Coordinates are multiples of 1/8, which every dtype represents."""
     bins = (2, 4)
     r = (regions(6, 2, 12.0) * 8).round() / 8
     r[:, 0] = torch.randint(0, 2, (6,)).float()
@@ -168,7 +166,7 @@ def test_region_dtypes(name, dtype):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_odd_regions(name):
-    """Outside, partly outside, empty, inside out, at edges, far larger than the image, tiny."""
+    """Outside, partly outside, empty, inverted, at edges, far larger than the image, tiny."""
     r = torch.tensor(
         [
             [0, -50, -50, -40, -40],
@@ -186,7 +184,7 @@ def test_odd_regions(name):
     for bins, samples in itertools.product([(1, 1), (2, 3)], (-1, 2)):
         x = images(name, 2, 2, 9, 11, bins)
         for aligned in (False, True):
-            # The CPU fails with regions inside out whose samples are to be counted.
+            # The CPU fails for inverted regions if the number of samples is not given.
             some = r if samples > 0 or not aligned else r[r[:, 3] >= r[:, 1]]
             assert_matches_cpu(pooling(name, bins, 1.0, samples, aligned), x, some, terms=20, widen=False)
 
@@ -204,7 +202,7 @@ def test_no_regions_and_layouts(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_many_regions(name):
-    """More than a workgroup lists at a time, over images larger than a tile of pixels."""
+    """More regions than a workgroup lists at a time, on images larger than a tile of pixels."""
     x = images(name, 2, 9, 40, 50, (2, 2))
     assert_matches_cpu(pooling(name, (2, 2), 1.0), x, regions(700, 2, 45.0), terms=500, widen=False)
 
@@ -300,7 +298,9 @@ def test_deform_conv2d(options, masked):
 
 @dtypes(FLOATS)
 def test_deform_conv2d_dtypes(dtype):
-    """Offsets in quarters, which every dtype has beside the numbers of the pixels."""
+    """Offsets are multiples of 1/4, which every dtype represents together with pixel
+    coordinates.
+    """
     run, operands = deformed(dtype=dtype, padding=1)
     operands[1] = ((operands[1].detach() * 4).round() / 4).requires_grad_()
     wide = [t.detach().double().requires_grad_() for t in operands]
@@ -343,7 +343,9 @@ def test_deform_conv2d_layouts_and_nothing():
 
 
 def test_deform_conv2d_in_parts():
-    """More images than have their columns in memory at a time: each is what it is alone."""
+    """More images than have their im2col matrices in memory at a time: each gives the same result
+    as alone.
+    """
     run, operands = deformed(batch=2, channels=128, results=2, size=(48, 48), kernel=(3, 3), dtype=torch.float64)
     ours = [t.detach().to("dml").requires_grad_() for t in operands]
     result = run(*ours)
@@ -375,7 +377,7 @@ def test_deform_conv2d_refuses():
 
 
 def detector():
-    """A Faster R-CNN of a few channels. Whatever it samples it takes all of, so that devices
+    """A Faster R-CNN with a few channels. It samples all anchors and proposals, so that devices
     agree.
     """
     from torchvision.models.detection import FasterRCNN
@@ -489,7 +491,7 @@ print(device, *numbers, *x.grad.flatten().tolist())
 
 
 def test_in_cudas_place(tmp_path):
-    """Where torchvision's own kernels for CUDA are, if its wheel has them."""
+    """In a place where torchvision's own CUDA kernels are, if its wheel has them."""
     script = tmp_path / "program.py"
     script.write_text(IN_CUDAS_PLACE)
     environment = {"TORCH_DML_AS_CUDA": "", "CUDA_VISIBLE_DEVICES": ""}
@@ -506,7 +508,7 @@ def test_in_cudas_place(tmp_path):
 
 @pytest.mark.parametrize("first", ["torch_dml", "torchvision"])
 def test_order_of_imports(first):
-    """Operators are there whichever is imported first; without the library nothing is missed."""
+    """Operators are registered whichever is imported first; without the library nothing fails."""
     code = f"""
 import {first}, torch, torch_dml, torchvision
 x = torch.zeros(3, 4, device='dml')

@@ -1,4 +1,4 @@
-"""grid_sample and affine_grid against the CPU: modes, padding, ranks, gradients."""
+"""grid_sample and affine_grid, compared with the CPU: modes, padding, ranks, gradients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PADDINGS = ["zeros", "border", "reflection"]
 
 
 def problem(*sizes, points=None, dtype=torch.float32, reach=1.4):
-    """An image and a grid that leaves it."""
+    """An image, and a grid with points outside of it."""
     rank = len(sizes) - 2
     points = (4, 5, 3)[:rank] if points is None else points
     image = torch.randn(sizes).to(dtype).requires_grad_()
@@ -49,7 +49,7 @@ def test_dtypes(dtype):
 
 
 def test_exact_points():
-    """Corners, borders, centres and halves."""
+    """Corners, borders, centres and midpoints."""
     line = torch.tensor([-1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0])
     grid = torch.stack(torch.meshgrid(line, line, indexing="xy"), -1)[None]
     for mode, padding, align_corners in itertools.product(MODES, PADDINGS, (False, True)):
@@ -69,7 +69,7 @@ def test_special_coordinates():
     )
     for mode, padding in itertools.product(MODES[:2], PADDINGS[:2]):
         assert_matches_cpu(lambda x, g, m=mode, p=padding: F.grid_sample(x, g, m, p, False), volume, points)
-    # So far outside a mirrored coordinate has no digits left.
+    # A mirrored coordinate so far outside has no digits left.
     for mode in MODES:
         assert F.grid_sample(image.to("dml"), grid.to("dml"), mode, "reflection", False).cpu().shape == (1, 1, 6, 1)
 
@@ -127,7 +127,7 @@ def test_affine_grid():
 @pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_points_at_infinity_in_depth(padding, number, axis):
-    """What lies outside of an image counts nothing in the gradients either."""
+    """Elements outside of an image contribute nothing to gradients either."""
     point = torch.tensor([0.3, -0.4, 0.2])
     point[axis] = number
     image, grid = torch.randn(1, 2, 2, 3, 4).requires_grad_(), point.view(1, 1, 1, 1, 3).requires_grad_()

@@ -1,4 +1,4 @@
-"""Losses against the CPU, forward and backward."""
+"""Losses, compared with the CPU, forward and backward."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.support.dtypes import FLOATS, dtypes
 from tests.support.environment import TORCH
 
 REDUCTIONS = ["none", "mean", "sum"]
-# Before torch 2.12 the CPU's gradient of mse_loss took no operands or results of several dtypes;
-# the device takes them.
+# Before torch 2.12 the CPU's gradient of mse_loss did not support mixed dtypes; the device supports
+# them.
 MSE_REFUSES = TORCH < (2, 12)
 
 
@@ -150,7 +150,7 @@ def test_binary_cross_entropy_of_what_is_no_probability(reduction, dtype):
 @pytest.mark.parametrize("reduction", [0, 1])
 @pytest.mark.parametrize("name", ["mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy"])
 def test_dtypes_of_losses_of_differences(name, reduction):
-    """Which dtypes meet, which are refused, and what the result is of."""
+    """Which combinations of dtypes are promoted, which are refused, and the dtype of the result."""
     forward, backward = getattr(torch.ops.aten, name), getattr(torch.ops.aten, name + "_backward")
     numbers = [1.0] if name in ("smooth_l1_loss", "huber_loss") else []
     order = (lambda r: [None, r]) if name == "binary_cross_entropy" else (lambda r: [r, *numbers])
@@ -159,7 +159,7 @@ def test_dtypes_of_losses_of_differences(name, reduction):
         assert_same_outcome(lambda x, y: forward(x, y, *order(reduction)), x, y)
         for grad in made.values():
             refused = MSE_REFUSES and name == "mse_loss" and not grad.dtype == x.dtype == y.dtype
-            if x.is_floating_point() and not refused:  # the CPU has gradients of integers
+            if x.is_floating_point() and not refused:  # the CPU has gradients for integers
                 assert_same_outcome(lambda g, x, y: backward(g, x, y, *order(reduction)), grad, x, y)
     x, grad_out = made[torch.float32], backward.out if name == "huber_loss" else backward.grad_input
     for out in made.values():
@@ -183,8 +183,8 @@ def test_a_mean_s_gradient_counts_the_input(name):
 
 @pytest.mark.parametrize("name", ["mse_loss", "smooth_l1_loss", "huber_loss"])
 def test_out_of_losses_of_differences(name):
-    """Its dtype must hold what the inputs meet in, its strides begin with the input's; inputs keep
-    their shape.
+    """Its dtype has to hold the promoted dtype, its strides are the input's; inputs keep their
+    shape.
     """
     knee = [] if name == "mse_loss" else [0.5]
     aten = getattr(torch.ops.aten, name)
@@ -201,7 +201,7 @@ def test_out_of_losses_of_differences(name):
         bytes_ = torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3)
         assert_same_outcome(lambda g, x, y, o: backward(g, x, y, 1, *knee, grad_input=o), y, bytes_, y, torch.empty(0))
     assert_same_outcome(lambda x, y: aten.out(x, y, 1, *knee, out=x), torch.ones(()), y)
-    # A smaller input's gradient has the strides of all together.
+    # The gradient of a broadcast input has the strides of all inputs together.
     assert_same_outcome(
         lambda g, x, y: getattr(torch.ops.aten, name + "_backward")(g, x, y, 2, *knee), y, y[0, 0, :1], x
     )
@@ -212,7 +212,7 @@ def test_gradients_at_the_ends_of_the_range():
     mse, bce = torch.ops.aten.mse_loss_backward, torch.ops.aten.binary_cross_entropy_backward
     assert_same_outcome(lambda g, x: mse(g, x, torch.zeros_like(x), 1), torch.full((280,), 1e-4), big)
     assert_same_outcome(lambda g, x: bce(g, x, torch.ones_like(x), None, 1), torch.full((280,), 1e-38), big)
-    # Where the probability is certain, the divisor is 1e-12 as a float32.
+    # If the probability is 1, the divisor is 1e-12 as a float32.
     ones = torch.ones(4, dtype=torch.float64)
     assert_same_outcome(lambda g, x: bce(g, x, torch.zeros_like(x), None, 0), ones, ones)
 
@@ -305,7 +305,7 @@ def test_multilabel_margin(dtype, reduction):
 @pytest.mark.parametrize("grad", [1.0, -2.0, math.nan])
 @pytest.mark.parametrize("p", [1, 2])
 def test_multi_margin_of_what_keeps_the_margin(p, grad):
-    """The signs of zeros are those of the loss's gradient, which multiplies last."""
+    """The signs of zeros are those of the loss's gradient, which is the last factor."""
     x, target = torch.eye(5) * 3, torch.tensor([0, 1, 2, 3, 0])
     gradient = torch.ops.aten.multi_margin_loss_backward
     assert_same_outcome(lambda g, x, t: gradient(g, x, t, p, 1, x[0] - 1, 1), torch.tensor(grad), x, target)
@@ -427,7 +427,7 @@ def test_ctc(dtype, reduction):
 def test_ctc_of_many_labels_and_frames():
     loss = lambda x, t, n, m: F.ctc_loss(x.log_softmax(2), t, n, m, reduction="sum")  # noqa: E731
     assert_matches_cpu(loss, *ctc(500, 3, 40, 200, torch.float64))
-    # More states than workgroup memory holds.
+    # More states than shared memory holds.
     x, t = torch.randn(1100, 1, 5, dtype=torch.float64).requires_grad_(), torch.randint(1, 5, (1, 520))
     assert_matches_cpu(loss, x, t, [1100], [520])
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from tests.support.compare import assert_same
 
-# Building and padding them warns that they are a prototype.
+# Creating and padding them warns that they are a prototype.
 pytestmark = pytest.mark.filterwarnings("ignore:.*prototype.*")
 
 

@@ -1,4 +1,4 @@
-"""Pooling against the CPU: windows, memory formats, gradients."""
+"""Pooling, compared with the CPU: windows, memory formats, gradients."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WINDOWS = [
 
 
 def same_format(function, *args):
-    """Compares with the CPU, the strides of the results too."""
+    """Compares with the CPU, including the strides of the results."""
     result = assert_matches_cpu(function, *args)
     expected = function(*args)
     for ours, theirs in zip(result, expected, strict=True) if isinstance(result, tuple) else [(result, expected)]:
@@ -112,7 +112,7 @@ def test_empty_batch():
 
 
 def test_adaptive_pools_of_integers():
-    """A dtype is refused where there is something to compute."""
+    """A dtype is refused unless the result is empty."""
     x = torch.zeros(2, 3, 4, 4, dtype=torch.int64)
     for view, size in itertools.product((x, x[:0], x[0]), (0, (0, 2), (2, 2), (1, 1))):
         assert_same_outcome(lambda x, n=size: F.adaptive_avg_pool2d(x, n), view)
@@ -212,13 +212,13 @@ def test_dtypes_of_other_pools(dtype):
         assert_matches_cpu(lambda x: F.lp_pool2d(x, 2.0, 3, 2), leaf(2, 3, 9, 9, dtype=dtype))
         assert_matches_cpu(lambda x: F.lp_pool3d(x, 2.0, 2), volume)
     else:
-        # CPU refuses what its results are compared with here, f32 rounded.
+        # The CPU refuses the dtype, so the results are compared with float32's, rounded.
         reference = F.avg_pool3d(volume.detach().float(), 2, 1).to(dtype)
         assert_same(F.avg_pool3d(volume.detach().to("dml"), 2, 1), reference)
 
 
 def test_max_pool_of_a_window_in_the_padding():
-    """Dilated windows may fall between the elements."""
+    """Dilated windows may have no element of the image."""
     for dtype in (torch.float32, torch.int8, torch.int64):
         x = torch.ones(1, 1, 2, 1, dtype=dtype)
         pool = lambda x: torch.ops.aten.max_pool2d_with_indices(x, [2, 1], [1, 1], [1, 0], [3, 1])[0]  # noqa: E731
@@ -268,8 +268,7 @@ def test_fractional(dtype):
     for rank, sizes in ((2, (17, 13)), (3, (9, 8, 11))):
         pool = F.fractional_max_pool2d if rank == 2 else F.fractional_max_pool3d
         for kernel, output in ((2, 3), (3, 5), (1, 5), (2, 1)):
-            # Where the windows lie depends on how their places are rounded: in 16 bits they are
-            # exact.
+            # The positions of windows depend on rounding: in 16 bits these samples are exact.
             samples = torch.rand(2, 3, rank, dtype=dtype)
             samples = (samples * 4).floor() / 4 if dtype in HALVES else samples
             run = lambda x, s, k=kernel, o=output, pool=pool: pool(x, k, o, _random_samples=s, return_indices=True)  # noqa: E731
@@ -289,13 +288,13 @@ def test_unpool(dtype):
         run = lambda x, p=pool, u=unpool, n=sizes: u(*p(x, 2, return_indices=True), 2, output_size=n) * 2  # noqa: E731
         assert_matches_cpu(run, leaf(2, 3, *sizes, dtype=dtype))
         assert_matches_cpu(run, leaf(3, *sizes, dtype=dtype))
-    # Overlapping windows: several elements go to one place.
+    # Overlapping windows: several elements have one destination.
     run = lambda x: F.max_unpool2d(*F.max_pool2d(x, 3, 1, return_indices=True), 3, 1)  # noqa: E731
     assert_matches_cpu(run, leaf(1, 2, 9, 9, dtype=dtype))
 
 
 def test_unpool_of_one_place():
-    """Of the elements that go to one place the last stays; CPU leaves open which."""
+    """Of several elements with one destination the last wins; on the CPU any may win."""
     x, places = torch.arange(1.0, 13.0).reshape(1, 2, 2, 3), torch.tensor([0, 3, 0, 3, 1, 0]).repeat(2)
     out = torch.ops.aten.max_unpool2d(x.to("dml"), places.reshape(x.shape).to("dml"), [2, 2])
     assert out.tolist() == [[[[6, 5], [0, 4]], [[12, 11], [0, 10]]]]
@@ -342,7 +341,7 @@ def test_empty_batch_of_other_pools():
 
 
 def test_images_without_channels():
-    """They are taken where no batch comes before the channels."""
+    """Accepted if there is no batch dimension."""
     image, volume = torch.zeros(0, 5, 5, requires_grad=True), torch.zeros(0, 5, 5, 5, requires_grad=True)
     assert_matches_cpu(lambda x: F.adaptive_max_pool2d(x, 2), image)
     assert_matches_cpu(lambda x: F.fractional_max_pool2d(x, 2, 2, _random_samples=x.new_zeros(1, 0, 2)), image)
@@ -352,7 +351,9 @@ def test_images_without_channels():
 
 
 def test_gradients_are_deterministic():
-    """They are those of the CPU, the same bits each time, and PyTorch is not told otherwise."""
+    """They equal the CPU's, have the same bits each time, and there is no warning of
+    nondeterminism.
+    """
 
     def pools(x):
         return F.max_pool3d(x, 3, 1).sum() + F.adaptive_avg_pool3d(x, 4).sum() + F.adaptive_max_pool3d(x, 4).sum()
@@ -417,8 +418,8 @@ def test_errors_of_other_pools(function):
 
 
 def test_errors_of_empty_volumes():
-    """Before torch 2.15 the CPU's words name a length for the dimension; both are 0 where an image
-    has no channels.
+    """Before torch 2.15 the CPU's message has a size in place of the dimension; both are 0 for an
+    image without channels.
     """
     for function in (
         lambda x: B.max_pool3d_with_indices(x, [2]),
@@ -440,8 +441,8 @@ def test_errors_of_empty_volumes():
     ],
 )
 def test_long_windows(function):
-    """Which run on the CPU where the device is Mesa's: before version 23 it ends loops of more than
-    65,535 turns.
+    """On Mesa's software adapter these run on the CPU: before version 23 it ends loops of more than
+    65,535 iterations.
     """
     x = torch.arange(150_000.0)[None, None] / 1e4
     torch.testing.assert_close(function(x.to("dml")).cpu(), function(x), rtol=1e-4, atol=0)

@@ -1,4 +1,6 @@
-"""RNN, LSTM and GRU, their cells and packed sequences, against the CPU: results and gradients."""
+"""RNN, LSTM and GRU, their cells and packed sequences, compared with the CPU: results and
+gradients.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ OPTIONS: list[dict[str, Any]] = [
 
 
 def on_both(module: nn.Module, inputs: list[torch.Tensor], run: Any, rtol: float = 1e-5, atol: float = 2e-6) -> None:
-    """Results, and gradients of inputs and parameters, of `run(module, *inputs)`."""
+    """Compares results, and gradients of inputs and parameters, of `run(module, *inputs)`."""
     found = []
     for device in ("cpu", "dml"):
         twin = copy.deepcopy(module).to(device)
@@ -58,7 +60,7 @@ def test_relu_and_projections() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_initial_states_and_no_batch(kind: type[nn.RNNBase]) -> None:
     def run(module: nn.RNNBase, x: torch.Tensor, h: torch.Tensor, c: torch.Tensor) -> list[torch.Tensor]:
-        # The input is transposed, so not contiguous.
+        # The input is transposed, so it is not contiguous.
         state = (h, c) if isinstance(module, nn.LSTM) else h + c
         return flat(*module(x.t(), state))
 
@@ -94,7 +96,7 @@ def test_cells(kind: Any, bias: bool) -> None:
 @dtypes(torch.float64, torch.float16, torch.bfloat16)
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
 def test_dtypes(kind: type[nn.RNNBase], dtype: torch.dtype) -> None:
-    # The CPU rounds after every operation; the cells here after the last.
+    # The CPU rounds after every operation; the cells here after the last one.
     tolerance = 1e-12 if dtype == torch.float64 else 16 * torch.finfo(dtype).eps
     on_both(kind(5, 7).to(dtype), [torch.randn(4, 3, 5).to(dtype)], lambda m, x: flat(*m(x)), tolerance, tolerance)
 
@@ -107,8 +109,9 @@ def test_gradient_of_one_state_alone(part: int) -> None:
 # ---- many steps at once
 
 
-# Small weights are read by workgroups that loop over steps; of large ones a step is a launch. Among
-# them are a size that no vector of memory divides, and sequences that fill no workgroup.
+# Small weights are read by workgroups that loop over steps; with large ones a step is a launch. The
+# sizes include one that is not a multiple of the vector width, and numbers of sequences that do not
+# fill workgroups.
 WAYS = [(3, 1), (13, 9), (64, 5), (181, 3), (192, 2)]
 
 
@@ -116,8 +119,8 @@ WAYS = [(3, 1), (13, 9), (64, 5), (181, 3), (192, 2)]
 @pytest.mark.parametrize(("hidden", "batch"), WAYS)
 @pytest.mark.parametrize("packed", [False, True])
 def test_sizes_in_float64(kind: type[nn.RNNBase], hidden: int, batch: int, packed: bool) -> None:
-    """Gradients of everything, in both directions and from states that are given, beside the CPU's
-    in float64.
+    """Gradients of everything, in both directions and with given initial states, compared with the
+    CPU's in float64.
     """
     module = kind(6, hidden, bidirectional=True, batch_first=not packed)
     count = 2 if kind is nn.LSTM else 1
@@ -155,7 +158,7 @@ def test_few_launches(hidden: int) -> None:
         x = torch.randn(2, steps, 4, device="dml")
         with torch.no_grad():
             counts.append(launches(lambda x=x: module(x)))
-    # A loop is one launch however long; else a step is a product and its cells.
+    # A loop is one launch of any length; otherwise a step is a product and its cells.
     assert counts[1] - counts[0] in ({16: (0,), 192: (30 * 2, 30 * 3)}[hidden]), counts
 
 
@@ -185,7 +188,7 @@ def test_gradient_of_one_alone(kind: type[nn.RNNBase], wanted: str) -> None:
 
 
 def test_one_tensor_as_several() -> None:
-    """The input is the initial state too, and a weight serves both directions."""
+    """The input is also the initial state, and a weight is used for both directions."""
 
     def run(module: nn.RNNBase, x: torch.Tensor) -> list[torch.Tensor]:
         weights = [p for name, p in module.named_parameters() if "reverse" not in name]
@@ -269,7 +272,7 @@ def test_transforms(kind: type[nn.RNNBase]) -> None:
 
         samples = x.to(device)
         each = [grad(loss)(parameters, sample) for sample in samples]
-        # PyTorch has no vmap of the CPU's.
+        # PyTorch has no vmap for the CPU's operators.
         mapped = vmap(grad(loss), (None, 0))(parameters, samples) if device == "dml" else None
         gradients = [mapped[name] if mapped else torch.stack([of[name] for of in each]) for name in parameters]
         found.append([*each[0].values(), *gradients])
@@ -302,18 +305,20 @@ def test_a_graph_of_a_step(packed: bool) -> None:
 )
 def test_what_stands_for_it_on_the_cpu(cell: str, order: tuple[list[int], bool, bool]) -> None:
     gates, lstm = {"lstm": 4, "gru": 3}.get(cell, 1), cell == "lstm"
-    h, c = torch.randn(3, 5), torch.randn(3, 5) if lstm else None
-    weight, bias = torch.randn(gates * 5, 5), torch.randn(gates * 5)
+    x, h, c = torch.randn(6, 2), torch.randn(3, 5), torch.randn(3, 5) if lstm else None
+    weights = torch.randn(gates * 5, 2), torch.randn(gates * 5, 5)
+    biases = torch.randn(gates * 5), torch.randn(gates * 5)
 
     def both(name: str, *args: Any) -> list[list[Any]]:
         operator = getattr(torch.ops.torch_dml, name).default
         on_device = [t.to("dml") if isinstance(t, torch.Tensor) else t for t in args]
         return [list(on_cpu(operator)(*args)), list(operator(*on_device))]
 
-    first = both("recurrence", torch.randn(6, gates * 5), h, c, weight, bias, cell, *order, True)
+    first = both("recurrent_layer", x, h, c, *weights, *biases, cell, *order, True)
     out, last, _, kept = first[0]
     grads = [torch.randn_like(t) for t in (out, last)]
-    second = both("recurrence_backward", *grads, c, h, c, weight, out, kept, cell, *order)
+    wanted = [True, True, lstm, True, True, True, True]
+    second = both("recurrent_layer_backward", *grads, c, x, h, c, *weights, out, kept, cell, *order, wanted)
     for theirs, ours in (first, second):
         assert_same(ours, theirs, 1e-5, 2e-6)
 
@@ -358,10 +363,17 @@ def test_wrong_sizes() -> None:
         torch.ops.aten._thnn_fused_gru_cell(gates, gates, state, gates[0])
     with pytest.raises(RuntimeError, match="expected scalar type"):
         torch.ops.aten._thnn_fused_gru_cell(gates, gates, state.half())
-    recurrence = torch.ops.torch_dml.recurrence
-    weight, order = torch.zeros(16, 4, device="dml"), ("lstm", [], False, False, False)
-    for rows, hx, cx in ((5, state, state), (4, state, None), (4, state.half(), state), (0, state, state)):
-        with pytest.raises(RuntimeError):
-            recurrence(torch.zeros(rows, 16, device="dml"), hx, cx, weight, None, *order)
+    weights, biases = (torch.zeros(16, 3, device="dml"), torch.zeros(16, 4, device="dml")), (None, None)
+
+    def layer(x: torch.Tensor, h: Any, c: Any, cell: str = "lstm", batch_sizes: tuple[int, ...] = ()) -> Any:
+        return torch.ops.torch_dml.recurrent_layer(x, h, c, *weights, *biases, cell, batch_sizes, False, False, False)
+
+    # What the engine does not take is left to PyTorch, which raises.
+    x = torch.zeros(4, 3, device="dml")
+    assert layer(x, state, state)[0] is not None
+    wrong = [(x[:3], state, state), (x, state, None), (x, state.half(), state), (x[:0], state, state)]
+    wrong += [(x, state, state, "lstm", sizes) for sizes in ((2, 1), (1, 2, 1), (3, 1), (2, 2, 0))]
+    for case in (*wrong, (x[:, :2], state, state), (x, state[:, :3], state[:, :3])):
+        assert layer(*case) == (None,) * 4
     with pytest.raises(RuntimeError, match="unknown recurrent cell"):
-        recurrence(torch.zeros(4, 16, device="dml"), state, None, weight, None, "elman", [], False, False, False)
+        layer(x, state, None, "elman")

@@ -1,4 +1,6 @@
-"""Resampling of images against the CPU: every mode and rank, scales, memory formats, gradients."""
+"""Resampling of images, compared with the CPU: every mode and rank, scales, memory formats,
+gradients.
+"""
 
 from __future__ import annotations
 
@@ -91,8 +93,8 @@ def test_bytes():
     for mode in ("nearest", "nearest-exact"):
         assert_matches_cpu(lambda x, mode=mode: F.interpolate(x, (5, 11), mode=mode), x)
         assert_matches_cpu(lambda x, mode=mode: F.interpolate(x[:, :, 0], 11, mode=mode), x)
-    # The nearest integers: CPU's vector code rounds weights and intermediate rows too, which its
-    # other code does not.
+    # The nearest integers: the CPU's vector code also rounds weights and intermediate rows, but its
+    # scalar code does not.
     for mode in ("bilinear", "bicubic"):
         for antialias in (False, True):
             for size in ((5, 11), (3, 3), (20, 30)):
@@ -103,7 +105,7 @@ def test_bytes():
 
 
 def test_large_windows():
-    """More elements to combine than one invocation takes at once."""
+    """More elements to combine than one invocation processes in one pass."""
     x = leaf(2, 3, 1, 1)
     assert_matches_cpu(lambda x: F.interpolate(x, (40, 50), mode="bilinear") * 2, x, terms=8)
     assert_matches_cpu(lambda x: F.interpolate(x, (40, 50), mode="nearest") * 2, x)

@@ -1,6 +1,6 @@
-"""Convolutions through Winograd's transforms against float64 on the CPU.
+"""Convolutions by Winograd's transforms, compared with float64 on the CPU.
 
-In processes of their own: `TORCH_DML_WINOGRAD` is read once.
+In separate processes, since `TORCH_DML_WINOGRAD` is read once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 
 from tests.support.processes import run_python
 
-# Worst errors of all three passes and of the bias, in parts of the largest result.
+# Maximum errors of all three passes and of the bias, relative to the largest result.
 PASSES = """
 import json
 import torch
@@ -136,7 +136,7 @@ for value in (0.0, float("inf"), 0.0):
 print(json.dumps(found))
 """
 
-# More transformed numbers than the workspace holds: images go one part after the other.
+# More transformed numbers than the workspace holds: images are processed in parts.
 PARTS = """
 import torch
 import torch.nn.functional as F
@@ -153,7 +153,7 @@ for expected, actual in zip(*results):
     assert difference < 5e-5, difference
 """
 
-# Results and gradients for numbers that are none, or large, somewhere.
+# Results and gradients for inputs with NaN, infinities or large numbers.
 NUMBERS = """
 import sys
 import torch
@@ -224,8 +224,8 @@ def test_parts() -> None:
 
 
 def test_every_number(tmp_path: Path) -> None:
-    """Infinities and NaN are where the direct products have them, and large numbers are no
-    infinities.
+    """Infinities and NaN are where the direct products have them, and large numbers do not become
+    infinite.
     """
     results = []
     for mode in ("0", "always"):
@@ -240,7 +240,7 @@ def test_every_number(tmp_path: Path) -> None:
             assert torch.equal(a.isnan(), b.isnan()), (name, i)
             assert torch.equal(a.isposinf(), b.isposinf()) and torch.equal(a.isneginf(), b.isneginf()), (name, i)
             a, b = a[b.isfinite()].double(), b[b.isfinite()].double()
-            # What a large number does not reach is as near as without it.
+            # Results that do not depend on a large number are as accurate as without it.
             scale = b.abs().median() if "beside" in name[0] else b.abs().max()
             assert b.numel() == 0 or (a - b).abs().max() <= 4e-6 * scale, (name, i, (a - b).abs().max(), scale)
 

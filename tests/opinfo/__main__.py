@@ -1,9 +1,9 @@
-"""Run OpInfo's tasks, and write docs/reference/operators.md once all of them ran.
+"""Run OpInfo's tasks, and write docs/reference/operators.md when all of them have run.
 
-Results are kept as JSON lines: a run that was stopped goes on where it was, unless torch, the
-adapter, the libraries or the options that change results are others. Ends with 1 if a result
-differs from the CPU's and the file of known differences does not explain it, or if it explains one
-that is no more.
+Results are stored as JSON lines: a run that was stopped can be resumed, unless torch, the adapter,
+the libraries or the options that affect results have changed. The exit status is 1 if a result
+differs from the CPU's and the file of known differences does not explain it, or if the file
+explains one that no longer exists.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _subject(settings: Settings) -> Subject:
 def _run(
     tasks: list[Task], settings: Settings, options: argparse.Namespace, kept: ResultFile, console: Console
 ) -> None:
-    """Run what is not kept yet, with a bar."""
+    """Run the tasks without a stored result, with a progress bar."""
     missing = [task for task in tasks if task not in kept.results]
     columns = (
         *(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()),
@@ -105,7 +105,7 @@ def _run(
 
 
 def _found(tasks: list[Task], options: argparse.Namespace, console: Console) -> tuple[Subject, dict[Task, Result]]:
-    """What runs now, and what it gives; what an earlier run of the same gave is kept."""
+    """The tasks of this run, and their results; stored results of an earlier run are reused."""
     settings = Settings(options.device, options.seed, options.max_samples, options.backward)
     kept = ResultFile(options.results, _subject(settings), options.fresh)
     try:

@@ -1,11 +1,11 @@
-"""What an operator accepts, and how its results lie in memory: on the device as on the CPU, with
-every dtype.
+"""What an operator accepts, and the strides of its results: the same as on the CPU, with every
+dtype.
 
-A task calls its operator with a few small samples of its dtype, also of those that OpInfo does not
-name. What the CPU accepts is called again with tensors in other layouts, in place (also of expanded
-and of empty tensors), and with `out=` of the right dtype and others, of the right shape and empty.
-Both raise the same type of exception, or give the same values, dtypes, shapes and strides; strides
-may instead be those of the meta device, which torch.compile plans with.
+A task calls its operator with a few small samples of its dtype, including dtypes that OpInfo does
+not list. What the CPU accepts is called again with tensors in other layouts, in place (also with
+expanded and empty tensors), and with `out=` of the right dtype and others, of the right shape and
+empty. Both devices have to raise the same type of exception, or to give the same values, dtypes,
+shapes and strides; strides may instead be those of the meta device, on which torch.compile relies.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ from .tasks import HALVES, Task, operators
 from .trial import lacks_doubles
 
 DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
-# Layouts are tried in one dtype of floats and one of integers: they do not depend on it.
+# Layouts are tested in one float and one integer dtype, since they do not depend on the dtype.
 LAYOUT_DTYPES = (torch.float32, torch.int64)
 OUT_DTYPES = (torch.float64, torch.float16, torch.int32, torch.bool)
-# So many samples of the first ones that OpInfo makes, of at most so many elements.
+# Number of samples, chosen among this many of OpInfo's first ones, and their maximum number of
+# elements.
 SAMPLES, FIRST, ELEMENTS = 2, 24, 4096
-# Values are judged by `trial`, closely; here by this many times its tolerance.
+# Values are compared closely in `trial`; here the tolerance is multiplied by this.
 SLACK = 10
 CPU, META = torch.device("cpu"), torch.device("meta")
 OVERLAP = "more than one element of the written-to tensor refers to a single memory location"
@@ -61,7 +62,7 @@ class Case:
 
 
 def run_acceptance(task: Task, device: str) -> Result:
-    """Run every case of a task; the message has a line for each that differs and has no known
+    """Run every case of a task; the message has a line for each difference without a known
     reason.
     """
     op, dtype = operators()[task.operator], task.torch_dtype
@@ -72,7 +73,7 @@ def run_acceptance(task: Task, device: str) -> Result:
         for sample in _samples(op, dtype):
             for case in _cases(op, sample, dtype):
                 count += 1
-                # What ends the process is the last thing that it printed.
+                # The last line that is printed names the case that ended the process.
                 print(task, case, flush=True)
                 why = _difference(op, case, dtype, torch.device(device))
                 if why and not is_known(task, case.label, why):
@@ -83,14 +84,14 @@ def run_acceptance(task: Task, device: str) -> Result:
 
 
 def _samples(op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
-    """Small samples of the dtype; where OpInfo makes none of it, those of another, converted."""
+    """Small samples of the dtype; if OpInfo has none, converted samples of another dtype."""
     for source in (dtype, torch.float32, torch.int64, torch.bool):
         for seed in (torch.manual_seed, numpy.random.seed, random.seed):
             seed(0)
         sample_inputs: Callable[..., Iterable[SampleInput]] = op.sample_inputs
         try:
             samples = list(islice(sample_inputs("cpu", source, requires_grad=False), FIRST))
-        except Exception:  # OpInfo's own, of a dtype that it does not expect.
+        except Exception:  # OpInfo's own error, for a dtype that it does not expect.
             continue
         small = [sample for sample in samples if sum(t.numel() for t in tensors(_parts(sample))) <= ELEMENTS]
         step = max(1, len(small) // SAMPLES)
@@ -110,7 +111,7 @@ def _cast(sample: SampleInput, source: torch.dtype, dtype: torch.dtype) -> Sampl
 
 
 def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """`value` with every tensor in it changed."""
+    """`value` with `change` applied to every tensor."""
     if isinstance(value, torch.Tensor):
         return change(value)
     if isinstance(value, (list, tuple)):
@@ -147,7 +148,7 @@ def _expanded(t: torch.Tensor) -> torch.Tensor:
 
 
 def _rotated(t: torch.Tensor) -> torch.Tensor:
-    """The first dimension is the fastest."""
+    """The first dimension becomes the innermost in memory."""
     return t.movedim(0, -1).contiguous().movedim(-1, 0) if _strided(t) and t.dim() > 2 else t
 
 
@@ -155,8 +156,8 @@ LAYOUTS = (_transposed, _channels_last, _sliced, _expanded, _rotated)
 
 
 def _cases(op: OpInfo, sample: SampleInput, dtype: torch.dtype) -> Iterator[Case]:
-    """The plain call first; the others only if the CPU accepts it: a call with two faults may name
-    either.
+    """The plain call first; the others only if the CPU accepts it, since the error of a call with
+    two faults may be either.
     """
     given = _parts(sample)
     plain = Case("call", op, *given)
@@ -199,7 +200,7 @@ def _strides(value: Any) -> list[tuple[int, ...]]:
 
 
 def _copy(value: Any, device: torch.device) -> Any:
-    """A copy on a device, with the same strides; devices that are named become it."""
+    """A copy on a device, with the same strides; device arguments become that device."""
     if isinstance(value, torch.Tensor):
         x = value.detach()
         if not _strided(x) or x.is_neg() or x.is_conj():
@@ -234,16 +235,16 @@ def _outcome(op: OpInfo, case: Case, device: torch.device, seed: int = 0) -> Any
 
 
 def _difference(op: OpInfo, case: Case, dtype: torch.dtype, device: torch.device) -> str | None:
-    """How the device differs from the CPU."""
+    """The difference between the device and the CPU."""
     want = _outcome(op, case, CPU)
     fallbacks = fallback_count()
     got = _outcome(op, case, device)
     if isinstance(want, Exception) or isinstance(got, Exception):
         if type(want) is type(got) or (isinstance(got, Exception) and lacks_doubles(got)):
             return None
-        # Halves that only GPUs have are taken as GPUs take them. A tensor that is written in
-        # several places at once is refused by every operator; the CPU lets some write it in
-        # whatever order.
+        # Half-precision operators that only GPUs have are accepted as on GPUs. Every operator
+        # refuses to write a tensor whose elements share memory; the CPU allows some of them, in any
+        # order.
         more = isinstance(want, Exception) and not isinstance(got, Exception)
         if (more and dtype in HALVES and dtype in op.dtypesIfCUDA) or (
             "expanded" in case.label and OVERLAP in str(got)
@@ -253,13 +254,14 @@ def _difference(op: OpInfo, case: Case, dtype: torch.dtype, device: torch.device
     allowed = tolerance(op, dtype)
     allowed = Tolerance(SLACK * allowed.absolute, SLACK * allowed.relative)
     values = op.full_name not in OPEN and op.name not in NAMES_ELEMENTS
-    # PyTorch compares numbers of 8 bits by their bits alone.
+    # PyTorch compares 8-bit floats by their bits only.
     values = values and not any("float8" in str(t.dtype) for t in tensors((case.input, want)))
     if values:
         with other_seeds():
             values = not is_random(want, _outcome(op, case, CPU, seed=1))
     rules = Rules(device, allowed, values=values, first_output_only=op.name in FIRST_OUTPUT_ONLY)
-    # What runs on the CPU gets dense copies of its inputs: strides depend on those.
+    # An operator that falls back to the CPU gets dense copies of its inputs, on which strides
+    # depend.
     return rules.difference(want, got) or (
         None if fallback_count() > fallbacks else _other_strides(op, case, want, got)
     )

@@ -1,6 +1,4 @@
-"""The differences from the CPU that are known, with their reasons:
-docs/data/operator_differences.toml.
-"""
+"""The known differences from the CPU, with their reasons: docs/data/operator_differences.toml."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ else:
 
 @dataclass(frozen=True)
 class Difference:
-    """Operators whose results differ from the CPU's in these dtypes, and why."""
+    """Operators whose results differ from the CPU's in these dtypes, and the reason."""
 
     why: str
     operators: tuple[str, ...]
@@ -33,7 +31,7 @@ class Difference:
 
 
 def read(path: Path, torch: str) -> list[Difference]:
-    """The differences of a TOML file that there are in a version of torch, such as "2.11"."""
+    """The differences in a TOML file that apply to a version of torch, such as "2.11"."""
     return [
         Difference(entry["why"].strip(), tuple(entry["operators"]), tuple(entry["dtypes"]))
         for entry in tomllib.loads(path.read_text())["difference"]
@@ -47,13 +45,13 @@ def explanation(task: Task, known: Iterable[Difference]) -> Difference | None:
 
 
 def unexplained(results: Iterable[Result], known: list[Difference]) -> list[Result]:
-    """The results that differ and that nothing explains."""
+    """The results with differences that nothing explains."""
     return [result for result in results if result.differs and explanation(result.task, known) is None]
 
 
 def outdated(results: Iterable[Result], known: Iterable[Difference], tasks: Iterable[Task]) -> list[str]:
-    """The operators of explanations all of whose tasks (of `tasks`, which are all there are) ran
-    and none differs.
+    """The operators with explanations all of whose tasks (of `tasks`, which is the complete list)
+    ran without a difference.
     """
     differing = {result.task: result.differs for result in results}
     found = []

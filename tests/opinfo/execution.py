@@ -13,14 +13,14 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from .tasks import HALVES
 
-# Operators whose arguments, the tensor of indices among them, stay on the CPU.
+# Operators whose arguments, including the tensor of indices, stay on the CPU.
 ARGUMENTS_ON_CPU = {"tensor_split"}
 GRADIENT_SEED = 7
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an operator returned, and the gradients of its inputs where there are any."""
+    """The results of an operator, and the gradients of its inputs if there are any."""
 
     output: Any
     gradients: list[torch.Tensor | None] | None = None
@@ -69,12 +69,12 @@ def widened(value: Any) -> Any:
 
 
 def execute(op: OpInfo, sample: SampleInput, device: torch.device, seed: int, backward: bool) -> Outcome:
-    """Run a copy of the sample on `device`; with `backward` also the gradients, the output's being
-    random.
+    """Run a copy of the sample on `device`; with `backward` also compute gradients, from a random
+    output gradient.
     """
     torch.manual_seed(seed)
     inputs = (sample.input, sample.args, sample.kwargs)
-    # Factories that are given neither a tensor nor a device.
+    # Factories that have neither a tensor nor a device argument.
     placeless = not tensors(inputs) and "device" not in sample.kwargs
     with device if placeless else contextlib.nullcontext(), torch.set_grad_enabled(backward):
         argument_device = torch.device("cpu") if op.name in ARGUMENTS_ON_CPU else device
@@ -93,14 +93,14 @@ def execute(op: OpInfo, sample: SampleInput, device: torch.device, seed: int, ba
 
 
 def execute_in_float32(op: OpInfo, sample: SampleInput) -> Any:
-    """What a half-precision sample gives on the CPU in float32."""
+    """The result of a half-precision sample in float32 on the CPU."""
     with torch.no_grad():
         return op(widened(sample.input), *widened(sample.args), **widened(sample.kwargs))
 
 
 @contextlib.contextmanager
 def other_seeds() -> Iterator[None]:
-    """Samples that fix a seed of their own get another."""
+    """Samples that set a fixed seed get another one."""
     manual_seed: Callable[[int], torch.Generator] = torch.manual_seed
     with mock.patch.object(torch, "manual_seed", lambda seed: manual_seed(seed + 1)):
         yield

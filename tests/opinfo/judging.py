@@ -1,12 +1,12 @@
-"""Whether what the device gave is what the CPU gave.
+"""Whether the device's outcome agrees with the CPU's.
 
-Floats agree to the tolerance of their dtype, raised to the largest that OpInfo itself allows the
-operator; integers and bool agree exactly, floats made of them to FROM_INTEGERS. NaN equals NaN.
-Shape, dtype and device always count; strides never do.
+Floats have to agree to the tolerance of their dtype, or the largest that OpInfo itself allows for
+the operator; integers and bools exactly, floats computed from them to FROM_INTEGERS. NaN equals
+NaN. Shape and dtype are always compared, strides are not.
 
-Not compared by value: random results (those that another seed changes on the CPU) and those of OPEN
-operators. Indices are compared by the elements that they name, since the order of equal elements is
-open.
+Values are not compared for random results (those that another seed changes on the CPU) and for OPEN
+operators. Indices are compared by the elements that they select, since the order of equal elements
+is not specified.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from torch.testing._internal.opinfo.core import DecorateInfo, OpInfo
 
 from .execution import tensors
 
-# Operators, by full name, whose values two devices may differ in: uninitialised memory,
-# factorisations and indices that are not unique, conversions and shifts that C++ leaves undefined.
+# Operators, by full name, whose values may differ between devices: uninitialised memory,
+# factorisations and indices that are not unique, conversions and shifts that are undefined in C++.
 OPEN = {
     *("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"),
     "as_strided.partial_views",
@@ -29,16 +29,16 @@ OPEN = {
     *("linalg.lu", "linalg.lu_factor", "linalg.lu_factor_ex", "lu", "pca_lowrank", "svd_lowrank"),
     *("bitwise_left_shift", "bitwise_right_shift", "byte", "char", "int", "long", "short"),
 }
-# Operators whose last output holds indices that name elements of the input.
+# Operators whose last output is indices of elements of the input.
 NAMES_ELEMENTS = {"argsort", "kthvalue", "sort", "topk"}
-# Operators of which only the first output counts: what they save for backward is each backend's
-# own.
+# Operators of which only the first output is compared: what they save for backward is internal to
+# each backend.
 FIRST_OUTPUT_ONLY = {"_native_batch_norm_legit", "native_batch_norm"}
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far floats may lie apart: |got - want| <= absolute + relative * |want|."""
+    """The allowed difference of floats: |got - want| <= absolute + relative * |want|."""
 
     absolute: float
     relative: float
@@ -57,7 +57,7 @@ TOLERANCES = {
 
 
 def tolerance(op: OpInfo, dtype: torch.dtype) -> Tolerance:
-    """The tolerance of a dtype, raised to the largest that the operator's own tests have for it."""
+    """The tolerance of a dtype, or the largest that the operator's own tests have for it."""
     allowed = TOLERANCES.get(dtype, EXACT)
     for entry in op.decorators:
         for decorator in entry.decorators if isinstance(entry, DecorateInfo) else [entry]:
@@ -69,7 +69,7 @@ def tolerance(op: OpInfo, dtype: torch.dtype) -> Tolerance:
 
 @dataclass(frozen=True)
 class Rules:
-    """What of a result has to agree."""
+    """What is compared of a result."""
 
     device: torch.device
     tolerance: Tolerance
@@ -78,7 +78,7 @@ class Rules:
     first_output_only: bool = False
 
     def difference(self, want: Any, got: Any) -> str | None:
-        """What is wrong with `got`, in short, or None."""
+        """A short description of what is wrong with `got`, or None."""
         expected, actual = tensors(want), tensors(got)
         if self.first_output_only:
             expected, actual = expected[:1], actual[:1]
@@ -95,7 +95,7 @@ class Rules:
         return None
 
     def difference_by_elements(self, source: torch.Tensor, want: Any, got: Any) -> str | None:
-        """`difference` where the last output holds indices into `source`."""
+        """`difference`, for results whose last output is indices into `source`."""
         expected, actual = tensors(want), tensors(got)
         why = replace(self, values=True).difference(expected[:-1], actual[:-1])
         why = why or replace(self, values=False).difference(expected[-1], actual[-1])
@@ -118,7 +118,7 @@ class Rules:
         want, got = want.detach().resolve_conj().resolve_neg(), got.detach().cpu()
         if not self.dtypes:
             want = want.to(got.dtype)
-        if got.dtype is torch.complex32:  # which the CPU compares nothing of
+        if got.dtype is torch.complex32:  # for which the CPU has no comparisons
             want, got = want.to(torch.complex64), got.to(torch.complex64)
         inexact = want.is_floating_point() or want.is_complex()
         allowed = FROM_INTEGERS if inexact and not self.tolerance.absolute else self.tolerance
@@ -139,8 +139,8 @@ class Rules:
 
 
 def named(source: torch.Tensor, indices: torch.Tensor) -> list[torch.Tensor | None]:
-    """The elements that the indices name along each dimension of `source`; None where shape or
-    range forbid it.
+    """The elements that the indices select along each dimension of `source`; None if shape or range
+    do not fit.
     """
     source, indices = source.detach().cpu(), indices.detach().cpu()
     if source.dim() == 0:
@@ -151,7 +151,7 @@ def named(source: torch.Tensor, indices: torch.Tensor) -> list[torch.Tensor | No
 def _taken(source: torch.Tensor, indices: torch.Tensor, dimension: int) -> torch.Tensor | None:
     if indices.dim() != source.dim():
         indices = indices.unsqueeze(dimension)
-    # Checked here: take_along_dim broadcasts, and then reads outside of the source.
+    # Checked here, since take_along_dim broadcasts, and would then read outside of the source.
     fits = all(source.size(other) == indices.size(other) for other in range(source.dim()) if other != dimension)
     if not fits or indices.min() < 0 or indices.max() >= source.size(dimension):
         return None
@@ -169,7 +169,7 @@ def is_random(one: Any, other: Any) -> bool:
             a.shape != b.shape or not torch.allclose(_wide(a), _wide(b), equal_nan=True)
             for a, b in zip(tensors(one), tensors(other), strict=False)
         )
-    except Exception:  # What allclose cannot take, sparse and nested tensors, is not taken for random.
+    except Exception:  # Sparse and nested tensors, which allclose does not support, are considered not random.
         return False
 
 

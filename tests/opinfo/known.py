@@ -1,4 +1,6 @@
-"""Where the device accepts, refuses or gives something else than the CPU, and why it stays so."""
+"""Known differences between the device and the CPU in what they accept or return, and their
+reasons.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,15 @@ from .tasks import Task
 
 @dataclass(frozen=True)
 class Known:
-    """A difference and its reason: of operators by full name, of dtypes and labels of cases where
-    they are named.
+    """A difference and its reason: for operators by full name, and for dtypes and labels of cases
+    if they are given.
     """
 
     why: str
     operators: str
     dtypes: str = ""
     label: str = ""
-    difference: str = ""  # a part of what is said of it
+    difference: str = ""  # a part of its description
 
     def covers(self, task: Task, label: str, difference: str) -> bool:
         """Whether this explains a difference."""
@@ -85,5 +87,5 @@ KNOWN = [
 
 
 def is_known(task: Task, label: str, difference: str) -> bool:
-    """Whether a difference of a case has a reason."""
+    """Whether a difference of a case has a known reason."""
     return any(known.covers(task, label, difference) for known in KNOWN)

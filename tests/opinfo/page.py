@@ -1,4 +1,4 @@
-"""docs/reference/operators.md: what a run of all tasks found."""
+"""docs/reference/operators.md: the results of a run of all tasks."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MARKS = {
     Verdict.CRASH: "crash",
 }
 
-# How a task's message begins where it is a sample's.
+# The beginning of a task's message if it is about a sample.
 SAMPLE = re.compile(r"^sample \d+: ")
 
-# What `tests/package/test_schemas.py` proves of each torch that it is run on.
+# What `tests/package/test_schemas.py` proves for each torch with which it is run.
 SCHEMAS = [
     "Every operator carries its schema, which is compared with the running torch's when the device loads: one whose",
     "schema differs runs on the CPU, and `python -m torch_dml doctor` names it. Compared with torch 2.11, 2.12, 2.13,",
@@ -32,9 +32,7 @@ SCHEMAS = [
 
 
 def mark(result: Result) -> str:
-    """What a cell of the table says of a result; nothing where there was nothing to compare
-    with.
-    """
+    """The cell of the table for a result; empty if there was nothing to compare with."""
     if result.verdict is Verdict.PASS:
         return NATIVE if result.native else FALLBACK
     return MARKS.get(result.verdict, "")
@@ -78,9 +76,7 @@ def render(results: Iterable[Result], known: list[Difference], subject: Subject)
 
 
 def read_marks(path: Path) -> dict[Task, str]:
-    """The cells of the page's table, the inverse of `render`. A page that is not there yet has
-    none.
-    """
+    """The cells of the page's table, the inverse of `render`; empty if there is no page yet."""
     if not path.exists():
         return {}
     _, _, table = path.read_text().partition("## The table")
@@ -103,7 +99,7 @@ def read_torch(path: Path) -> str:
 
 
 def _counts(results: list[Result]) -> list[str]:
-    """A row for each dtype, and for the dtypes that are counted together."""
+    """A row for each dtype, and for the groups of dtypes."""
     groups = {**{dtype: (dtype,) for dtype in DTYPES}, ", ".join(COMMON_DTYPES): COMMON_DTYPES, "all": DTYPES}
     marks = [NATIVE, FALLBACK, *MARKS.values()]
     lines = [
@@ -123,14 +119,14 @@ def _reasons(results: Iterable[Result], known: list[Difference]) -> list[str]:
 
 
 def _on_cpu(results: Iterable[Result]) -> list[str]:
-    """What fell back, and the tasks in which it did."""
+    """The operators that fell back, and the tasks in which they did."""
     tasks = ((result.task, result.fallbacks) for result in results if mark(result) == FALLBACK)
     return _grouped((", ".join(f"`{name}`" for name in sorted(names)), task) for task, names in tasks)
 
 
 def _skipped(results: Iterable[Result]) -> list[str]:
-    """The first sentence of what the CPU, or OpInfo, said of the first sample: results keep a
-    message's beginning.
+    """The first sentence of the error of the CPU, or of OpInfo, for the first sample: results
+    contain the beginning of a message.
     """
     tasks = (result for result in results if not mark(result))
     said = ((SAMPLE.sub("", result.message), result.task) for result in tasks)
@@ -138,7 +134,7 @@ def _skipped(results: Iterable[Result]) -> list[str]:
 
 
 def _grouped(tasks: Iterable[tuple[str, Task]]) -> list[str]:
-    """A line for each reason, with the operators and dtypes that have it."""
+    """A line for each reason, with its operators and dtypes."""
     reasons: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for reason, task in tasks:
         reasons[reason][task.operator].append(task.dtype)

@@ -1,5 +1,5 @@
-"""What a run found: JSON lines, the first of which says what ran, each other the result of a
-task.
+"""The results of a run: JSON lines, of which the first describes the run, and each other is the
+result of a task.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .tasks import Task
 
 
 class Verdict(str, Enum):
-    """What came of a sample or a task, the worst first: a task's verdict is that of its worst
+    """The verdict on a sample or a task, the worst first: a task's verdict is that of its worst
     sample.
     """
 
@@ -33,26 +33,26 @@ class Verdict(str, Enum):
         return list(Verdict).index(self)
 
 
-# Verdicts of the process that ran the task: another run may end otherwise.
+# Verdicts on the process that ran the task, which may differ in another run.
 INTERRUPTED = (Verdict.CRASH, Verdict.TIMEOUT)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a task."""
+    """The result of a task."""
 
     task: Task
     verdict: Verdict
     message: str = ""
-    samples: dict[str, int] = field(default_factory=dict)  # how many samples had which verdict
-    unchecked: int = 0  # samples whose values were not compared, being random or open
-    fallbacks: dict[str, int] = field(default_factory=dict)  # how often which operator ran on the CPU
+    samples: dict[str, int] = field(default_factory=dict)  # number of samples by verdict
+    unchecked: int = 0  # samples whose values were not compared, since they are random or not specified
+    fallbacks: dict[str, int] = field(default_factory=dict)  # how often each operator ran on the CPU
     backward: bool = False
     seconds: float = 0.0
 
     @property
     def native(self) -> bool:
-        """Right, with nothing run on the CPU."""
+        """Correct, without fallbacks to the CPU."""
         return self.verdict is Verdict.PASS and not self.fallbacks
 
     @property
@@ -64,7 +64,7 @@ class Result:
         return f"{self.task}: {self.verdict.value}: {self.message[:200]}"
 
     def to_line(self) -> dict[str, Any]:
-        """The result as a line of JSON has it."""
+        """The result as a JSON line."""
         values = asdict(self)
         return {**values.pop("task"), **values}
 
@@ -78,7 +78,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Subject:
-    """What ran, and how. Results of equal subjects belong together."""
+    """What was run, and how. Results can be combined if their subjects are equal."""
 
     torch: str
     adapter: str
@@ -89,10 +89,10 @@ class Subject:
 
 
 class ResultFile:
-    """The results of a subject; those of an earlier run of the same subject are kept."""
+    """The results of a subject, including those of an earlier run with the same subject."""
 
     def __init__(self, path: Path, subject: Subject, fresh: bool = False) -> None:
-        """Open `path`. With `fresh`, or if it holds another subject's results, it starts empty."""
+        """Open `path`. With `fresh`, or if it has another subject's results, it starts empty."""
         self.subject = subject
         self.results: dict[Task, Result] = {}
         if not fresh and path.exists():
@@ -100,7 +100,7 @@ class ResultFile:
         self._file = json_lines.LineFile(path, asdict(subject), (one.to_line() for one in self.results.values()))
 
     def add(self, result: Result) -> None:
-        """Keep a result, on disk at once."""
+        """Store a result, on disk at once."""
         self.results[result.task] = result
         self._file.add(result.to_line())
 
@@ -110,15 +110,15 @@ class ResultFile:
 
 
 def read_all(path: Path) -> tuple[Subject, dict[Task, Result]]:
-    """What ran, and every result in a file, crashes and time-outs included."""
+    """The subject and all results of a file, including crashes and time-outs."""
     subject, lines = json_lines.read(path)
     results = map(Result.from_line, lines)
     return Subject(**subject), {result.task: result for result in results}
 
 
 def _read(path: Path, subject: Subject) -> dict[Task, Result]:
-    """The results in a file if they are the subject's, without those that another run may
-    change.
+    """The results in a file if they are the subject's, without those that may differ in another
+    run.
     """
     if json_lines.read(path)[0] != asdict(subject):
         return {}

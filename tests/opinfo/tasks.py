@@ -1,4 +1,4 @@
-"""Which operators are run with which dtypes."""
+"""The tasks: operators and dtypes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DTYPES = (
     *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
     *("uint8", "int32", "int64", "bool"),
 )
-# Those that programs use most, which are counted by themselves as well.
+# The most common dtypes, which also have separate counts.
 COMMON_DTYPES = ("float16", "bfloat16", "float32", "int64", "bool")
 # The running torch: "2.11".
 TORCH = ".".join(torch.__version__.split(".")[:2])
@@ -39,7 +39,7 @@ class Task:
 
     @property
     def torch_dtype(self) -> torch.dtype:
-        """The dtype as PyTorch has it."""
+        """The dtype of PyTorch."""
         dtype: torch.dtype = getattr(torch, self.dtype)
         return dtype
 
@@ -53,7 +53,7 @@ def operators() -> dict[str, OpInfo]:
 
 
 def all_tasks() -> list[Task]:
-    """Every task: the dtypes that CUDA has for an operator and the CPU can check, itself or in
+    """Every task: the dtypes that CUDA has for an operator and the CPU can check, directly or in
     float32.
     """
     return [
@@ -68,7 +68,7 @@ def all_tasks() -> list[Task]:
 def select(
     tasks: list[Task], pattern: str = "", dtypes: tuple[str, ...] = DTYPES, shard: Shard | None = None
 ) -> list[Task]:
-    """The tasks whose operator's name has a match of `pattern`, of these dtypes, in this shard."""
+    """The tasks whose operator's name matches `pattern`, with these dtypes, in this shard."""
     return [
         task
         for task in tasks

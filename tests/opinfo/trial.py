@@ -21,7 +21,7 @@ from .results import Result, Verdict
 from .tasks import HALVES, Task, operators
 
 CPU = torch.device("cpu")
-# How operators say that they lack a dtype or a case.
+# Messages of operators that lack a dtype or a case.
 UNIMPLEMENTED = re.compile(
     r"Could not run '|not implemented for|is not currently (supported|implemented)|"
     r"not supported (for|on|by)|NotImplemented|does not support|Unsupported dtype",
@@ -31,17 +31,17 @@ UNIMPLEMENTED = re.compile(
 
 @dataclass(frozen=True)
 class Settings:
-    """How tasks are run."""
+    """The settings of a run."""
 
     device: str = "dml"
     seed: int = 0
-    max_samples: int = 0  # at most so many of a task's samples, evenly spread; 0: all
+    max_samples: int = 0  # maximum number of a task's samples, evenly spread; 0: all
     backward: bool = True
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of a sample."""
+    """The result of a sample."""
 
     verdict: Verdict
     message: str = ""
@@ -81,7 +81,7 @@ def run_task(task: Task, settings: Settings) -> Result:
 
 
 def samples_of(op: OpInfo, dtype: torch.dtype, settings: Settings, backward: bool) -> list[SampleInput]:
-    """OpInfo's samples of an operator on the CPU, or some of them: always the same."""
+    """OpInfo's samples of an operator on the CPU, or a reproducible selection of them."""
     for seed in (torch.manual_seed, numpy.random.seed, random.seed):
         seed(settings.seed)
     sample_inputs: Callable[..., Iterable[SampleInput]] = op.sample_inputs
@@ -105,7 +105,7 @@ def judge_sample(
     """Compare the device with the CPU.
 
     A half-precision result may instead agree with the CPU's in float32, to twice the error of the
-    CPU's own; where the CPU has no half-precision kernel it has to.
+    CPU's own; it has to if the CPU has no half-precision kernel.
     """
     half, want, exact = dtype in HALVES, None, None
     try:
@@ -127,7 +127,7 @@ def judge_sample(
     try:
         got = execute(op, sample, rules.device, seed, backward)
         for tensor in tensors(got.output)[:1]:
-            tensor.cpu()  # Errors of the device show at the latest here.
+            tensor.cpu()  # Pending errors of the device are raised here at the latest.
     except Exception as error:
         if lacks_doubles(error):
             return Finding(Verdict.SKIP, _short(error, 120))

@@ -1,4 +1,4 @@
-"""Tasks in processes of their own, which are replaced when they crash or lose the device."""
+"""Tasks in separate processes, which are replaced if they crash or lose the device."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ DEVICE_LOST = re.compile(r"device\W+(was |is )?(lost|removed|hung|reset)", re.IG
 
 @dataclass(frozen=True)
 class Work:
-    """Performing tasks, and what becomes of those that are never done."""
+    """Performs tasks, and creates the results of tasks that did not end."""
 
     perform: Callable[[Task], Result]
 
     def prepare(self, task: Task) -> None:
-        """Nothing: a task needs no more than the process."""
+        """Nothing to prepare."""
 
     def crashed(self, task: Task, message: str) -> Result:
         """The process ended."""
@@ -31,13 +31,13 @@ class Work:
         return Result(task, Verdict.TIMEOUT, message)
 
     def spoils(self, result: Result) -> bool:
-        """The tasks after a loss get a device that works."""
+        """After a device loss, the following tasks need a working device."""
         return DEVICE_LOST.search(result.message) is not None
 
 
 def run(tasks: Iterable[Task], perform: Callable[[Task], Result], jobs: int, timeout: float) -> Iterator[Result]:
-    """Perform the tasks in `jobs` processes, each within `timeout` seconds; give each result when
-    it is there.
+    """Perform the tasks in `jobs` processes, each within `timeout` seconds; yield each result when
+    it is available.
 
     `perform` is pickled: a function of a module, or a partial one.
     """

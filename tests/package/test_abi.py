@@ -20,6 +20,7 @@ TYPES = {
     "double": ctypes.c_double,
     "void": None,
     "char*": ctypes.c_char_p,
+    "char**": ctypes.POINTER(ctypes.c_char_p),
     "void*": ctypes.c_void_p,
     "void**": ctypes.POINTER(ctypes.c_void_p),
     "int32_t*": ctypes.POINTER(ctypes.c_int32),
@@ -29,26 +30,26 @@ TYPES = {
     "DmlPoolStats*": ctypes.POINTER(abi.DmlPoolStats),
     "DmlMemoryStats*": ctypes.POINTER(abi.DmlMemoryStats),
     "DmlLaunch*": ctypes.POINTER(abi.DmlLaunch),
-    # What Python does not look into.
+    # Types that are opaque for Python.
     "DmlValue*": ctypes.c_void_p,
     "DmlHost*": ctypes.c_void_p,
 }
 
 
 def of_c(declaration: str) -> object:
-    """The ctypes type of `const int32_t* name`."""
+    """The ctypes type of `const int32_t* name`, and of `const char* const* name`."""
     if "(*" in declaration:
         return ctypes.c_void_p
-    found = re.fullmatch(r"(?:const )?(\w+\**) ?\w*", declaration.strip())
+    found = re.fullmatch(r"(\w+\**) ?\w*", re.sub(r" ?const ?", "", declaration).strip())
     assert found, declaration
     return TYPES[found[1]]
 
 
 def declared(name: str) -> tuple[object, list[object]]:
-    """The result and the arguments of a function in the header, as ctypes has them."""
+    """The result and the arguments of a function in the header, as ctypes types."""
     found = re.search(rf"^([\w ]+\**) ?{name}\((.*?)\);", HEADER, re.MULTILINE | re.DOTALL)
     assert found, f"{name} is not in engine.h"
-    # Commas inside a function pointer's arguments part nothing.
+    # Commas in a function pointer's arguments are not separators.
     arguments = [] if found[2] == "void" else re.split(r",\s*(?![^()]*\))", found[2].strip())
     return of_c(found[1]), [of_c(argument) for argument in arguments]
 

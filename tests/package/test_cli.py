@@ -145,8 +145,8 @@ def test_bench(tmp_path: Path):
     for row in report["suites"]["matmul"] + report["suites"]["train"]:
         assert row["values"]["cpu"] > 0
         if row["unit"] == "error":
-            # An element of four to eight times the root mean square is rounded to bfloat16 with up
-            # to 2^-6 of that.
+            # An element of four to eight times the root mean square is rounded to bfloat16 with an
+            # error of up to 2^-6 of that.
             assert row["values"]["dml"] < (1e-5 if "float32" in row["name"] and "medium" not in row["name"] else 2e-2)
         else:
             assert row["speedup"]["cpu"] > 0
@@ -157,7 +157,7 @@ def test_bench(tmp_path: Path):
 def test_bench_of_kernels_and_models(tmp_path: Path):
     target = tmp_path / "figures.json"
     suites = ("conv", "attention", "rows", "models")
-    # No figure may be missing: on a busy machine without a GPU a repeat takes long.
+    # No result may be missing: on a busy machine without a GPU a repeat takes long.
     arguments = ("--device", "dml", "--quick", "--limit", "120", "--json", str(target))
     done = command("bench", *suites, *arguments, timeout=600)
     assert done.returncode == 0, done.stderr
@@ -189,7 +189,7 @@ def test_bench_of_layers_and_decompositions(tmp_path: Path):
 
 
 def test_layers_of_the_table_are_200_products():
-    """Each of another shape or layout, small and large, thin and odd."""
+    """They differ in shape or layout, and are small and large, thin and odd."""
     found = list(linear.products())
     shapes = {(product.m, product.n, product.k, product.transposed) for product in found}
     assert len(found) == len(shapes) == 200
@@ -221,9 +221,7 @@ def test_a_figure_takes_no_longer_than_the_limit():
     bench.take(row, cpu, work, 1.0)
     assert len(calls) < 2 + bench.repeats and found == [row]  # warm-up, and repeats until the limit
     calls.clear()
-    assert (
-        bench.seconds(cpu, work, times=10) is None and len(calls) == 2
-    )  # what was compiled first is not held against it
+    assert bench.seconds(cpu, work, times=10) is None and len(calls) == 2  # compiling at the first call does not count
     calls.clear()
     slow = Row("y", "1/s", more_is_better=True)
     bench.take(slow, cpu, lambda: calls.append(time.sleep(0.06)), 1.0)
@@ -231,7 +229,7 @@ def test_a_figure_takes_no_longer_than_the_limit():
 
 
 def test_short_calls_are_repeated_until_waiting_costs_little(monkeypatch):
-    """By a clock of its own: on a busy machine a short call may take long."""
+    """With a simulated clock, since on a busy machine a short call may take long."""
     calls: list[None] = []
     monkeypatch.setattr(measure, "time", SimpleNamespace(perf_counter=lambda: 0.0005 * len(calls)))
     bench = Bench([], quick=False, limit_s=5.0, tell=lambda _: None)

@@ -1,5 +1,6 @@
-"""What `doctor` says of Windows' drivers, of several devices and of a package without an engine,
-from what such a machine would answer."""
+"""`doctor` on Windows' drivers, several devices and a package without an engine, with simulated
+answers of such machines.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of the documentation: their links lead somewhere, and the site leads to all of them."""
+"""The pages of the documentation: all links are valid, and all pages are reachable on the site."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def text(page: Path) -> str:
 
 
 def links(page: Path) -> list[str]:
-    """The targets of a page's links within the repository; code is no link."""
+    """The targets of a page's links within the repository, ignoring code."""
     prose = re.sub(r"^ *```.*?^ *```|`[^`\n]*`", "", text(page), flags=re.MULTILINE | re.DOTALL)
     return [target for target in re.findall(r"\]\(([^)\s]+)\)", prose) if "://" not in target]
 
 
 def anchors(page: Path) -> set[str]:
-    """The names by which GitHub knows a page's headings."""
+    """GitHub's anchors of a page's headings."""
     prose = re.sub(r"^ *```.*?^ *```", "", text(page), flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -1,4 +1,4 @@
-"""The examples, and what README.md says to type."""
+"""The examples, and the commands in README.md."""
 
 from __future__ import annotations
 

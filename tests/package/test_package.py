@@ -1,4 +1,4 @@
-"""The package: how it loads, what it refuses, and that it leaves others alone."""
+"""The package: how it loads, what it refuses, and that it does not affect other packages."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def test_cuda_users_are_left_alone(monkeypatch: pytest.MonkeyPatch):
     has = torch_dml_autoload.has_own_accelerator
     monkeypatch.setattr(torch_dml_autoload, "nvidia_gpus", lambda: 1)
     assert has(fake_torch(cuda="13.0"))
-    assert not has(fake_torch())  # a CPU build beside an NVIDIA GPU
+    assert not has(fake_torch())  # a CPU build on a machine with an NVIDIA GPU
     monkeypatch.setattr(torch_dml_autoload, "nvidia_gpus", lambda: 0)
-    assert not has(fake_torch(cuda="13.0"))  # PyPI's build on a machine without
+    assert not has(fake_torch(cuda="13.0"))  # PyPI's build on a machine without a GPU
     assert has(fake_torch(name="npu"))  # another backend came first
 
 
@@ -92,7 +92,7 @@ def test_plugin_of_another_torch_is_refused():
             loader.plugin_path(wrong)
         assert wrong in str(error.value)
         assert torch_dml.supported_torch()[-1] in str(error.value)
-        # The plugin itself refuses as well, should a file be renamed.
+        # The plugin itself refuses too, in case a file was renamed.
         with pytest.raises(ImportError) as error:
             loader.initialise(loader.plugin(), wrong)
         assert wrong in str(error.value)
@@ -139,7 +139,7 @@ def test_one_range_of_torch():
     assert torches.of("torch>=2.11,<2.13") == ("2.11.0", "2.12.0")
     with pytest.raises(RuntimeError, match="not a range"):
         torches.of("torch>=2.11")
-    # What has to repeat the range, or names the newest of it, says the same.
+    # Everything that repeats the range, or its newest version, agrees.
     pages = [
         ROOT / "README.md",
         ROOT / "README.zh.md",
@@ -175,7 +175,7 @@ def test_counters():
 
 @pytest.mark.allow_fallback
 def test_a_fallback_is_counted_and_warned_of_once():
-    # No GPU library has a kernel for this one.
+    # No GPU library has a kernel for this operator.
     code = """
 import warnings, torch, torch_dml
 a = torch.eye(3, device="dml")
@@ -215,5 +215,5 @@ def test_a_short_program_leaves_its_kernels_behind(tmp_path: Path) -> None:
     code = "import torch, torch_dml; print((torch.ones(3).to('dml') + 1).sum().item())"
     done = run_python("-c", code, TORCH_DML_CACHE_DIR=str(tmp_path))
     assert done.stdout.strip() == "6.0", done.stderr
-    # How much a driver puts into it is its own affair.
+    # The driver decides how much it writes.
     assert any(file.stat().st_size > 0 for file in tmp_path.rglob("*") if file.is_file())

@@ -1,4 +1,4 @@
-"""`python -m torch_dml report`, the record that it reads, and what it leaves out."""
+"""`python -m torch_dml report`, the record that it reads, and what it omits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch_dml.scrub import scrub
 from tests.support.processes import run_python
 
 NOWHERE = {"VK_DRIVER_FILES": "/nowhere.json", "VK_ICD_FILENAMES": "/nowhere.json"}
-# It runs a part on the CPU, and ends with an error that names files and addresses.
+# A program with a fallback to the CPU, which ends with an error that contains files and addresses.
 PROGRAM = """
 import torch, torch_dml, warnings
 warnings.simplefilter("ignore")
@@ -95,7 +95,7 @@ def test_record_of_the_last_run(tmp_path: Path):
     assert "ended with ValueError: " in text and "no such tensor" in text
     assert "ran on the CPU: aten::_linalg_eigvals (1)" in text
     assert "jane" not in text and "secret" not in text
-    # The next run takes its place.
+    # The next run replaces it.
     run_python("-c", "import torch, torch_dml; torch.ones(2, device='dml')", **asked)
     last = json.loads(file.read_text(encoding="utf-8"))
     assert (last["error"], last["fallbacks"]) == (None, {})
@@ -104,7 +104,7 @@ def test_record_of_the_last_run(tmp_path: Path):
 def test_a_program_does_not_fail_for_want_of_its_record(tmp_path: Path):
     (tmp_path / "file").touch()
     program = "import torch, torch_dml; print(torch.ones(2, device='dml').sum().item())"
-    # Where a run of all tests keeps its own does not matter here.
+    # Independent of the cache folder of a run of all tests.
     where = str(tmp_path / "file")
     variables = {"TORCH_DML_CACHE_DIR": "", "XDG_CACHE_HOME": where, "LOCALAPPDATA": where}
     done = run_python("-c", program, TORCH_DML_RECORD="1", **variables)

@@ -1,5 +1,5 @@
-"""The engine's schemas are those of the running torch: an operator whose schema differs would run
-on the CPU.
+"""The engine's schemas are those of the running torch: an operator with a different schema would
+run on the CPU.
 """
 
 import re
@@ -29,7 +29,7 @@ def test_every_operator_is_an_overload_of_torch():
     assert report.registered > 700
 
 
-# Overloads that came after the oldest torch supported, or went before the newest.
+# Overloads that were added after the oldest supported torch, or removed before the newest.
 NOT_IN_EVERY_TORCH = {"aten::cholesky", "aten::cholesky.out"}
 
 

@@ -1,6 +1,6 @@
-"""The wheel: on which systems its libraries load, and that it works from wherever it lies.
+"""The wheel: the systems on which its libraries load, and that it works from any folder.
 
-Wheels in dist/ that fit this Python are tested as well; `make release` makes them.
+Wheels in dist/ that fit this Python are tested as well; `make release` creates them.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ ODD = "J\u00e4ne D\u00f6e's \u6587\u4ef6"
 
 
 def run_from(folder: Path) -> None:
-    """Have a program use the package in `folder`, and nothing be written there."""
+    """Run a program with the package in `folder`, and check that nothing is written there."""
     files = {file for file in folder.rglob("*")}
     for file in files:
         file.chmod(0o555)
     folder.chmod(0o555)
     try:
-        # torch's own folder comes after.
+        # torch's own folder comes last.
         path = os.pathsep.join([str(folder), str(Path(torch.__file__).parents[1])])
         done = run_python("-c", PROGRAM, PYTHONPATH=path, PYTHONDONTWRITEBYTECODE="1", TORCH_DML_AUTOLOAD="1")
         assert done.stdout == f"6.0 {folder / 'torch_dml' / 'lib'} {{}}\n", done.stderr
@@ -85,7 +85,7 @@ def test_which_tag_serves_another():
 def test_the_trial_takes_along_what_its_tests_read(tmp_path: Path):
     work = tmp_path / "work"
     trial.copy_tests(work)
-    # A file that cannot be imported is an error, whichever of its tests are chosen.
+    # A file that cannot be imported is an error, whichever of its tests are selected.
     command = [sys.executable, "-B", "-m", "pytest", "-q", "--collect-only", "-m", "smoke", "-p", "no:cacheprovider"]
     done = subprocess.run([*command, "tests"], cwd=work, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
@@ -97,7 +97,7 @@ def test_the_trial_takes_along_what_its_tests_read(tmp_path: Path):
     platform.libc_ver() > ("glibc", "2.36"), reason="wheels are built on Debian 12; newer headers ask for newer symbols"
 )
 def test_plugins_load_on_old_systems():
-    # The engine is linked against an old glibc in a wheel only; what the plugins need does not
+    # Only in a wheel is the engine linked against an old glibc; the plugins' requirements do not
     # depend on that.
     for plugin in engine.library_folder().glob("libtorch_dml_*.so"):
         found = symbols.versions(plugin)

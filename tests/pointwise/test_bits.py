@@ -1,7 +1,7 @@
 """Pointwise results have the same bits on every adapter: they are compared with recorded hashes.
 
-`python -m tests.pointwise.test_bits` records them anew. Subnormal results count as zeros, since
-adapters may flush them, and all NaN as one.
+`python -m tests.pointwise.test_bits` records them. Subnormal results count as zeros, since adapters
+may flush them, and all NaN as equal.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from torch.testing._internal.opinfo.core import BinaryUfuncInfo, UnaryUfuncInfo
 RECORDED = Path(__file__).with_name("recorded_bits.json")
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int64)
 COUNT = 4096
-# Bits of a number and of its fraction, what is added to its exponent, and the largest exponent
-# taken.
+# Bits of a number and of its significand, the exponent's bias, and the largest exponent that is
+# used.
 FORMATS = {
     torch.float32: (32, 23, 127, 16),
     torch.float16: (16, 10, 15, 14),
     torch.bfloat16: (16, 7, 127, 16),
     torch.float64: (64, 52, 1023, 128),
 }
-# Random ones, one with a weight of its own, what is for CUDA alone, and what is subnormal on the
-# way of any numbers.
+# Excluded: random functions, one with its own weight, a CUDA-only function, and functions with
+# subnormal intermediate results for ordinary numbers.
 WITHOUT = ("dropout", "rrelu", "prelu", "jiterator", "ldexp", "logsigmoid", "mish")
 
 
 def numbers(dtype: torch.dtype, seed: int) -> torch.Tensor:
     """Return numbers, a third of them between -10 and 10, and some infinities and NaN; without a
-    generator.
+    random generator.
 
-    No exponent is so large or small that what is computed on the way would be subnormal, which
-    adapters may flush.
+    No exponent is so large or small that intermediate results would be subnormal, which adapters
+    may flush.
     """
     step = torch.arange(COUNT, dtype=torch.int64) + seed * COUNT
     mixed = (step * 6364136223846793005 + 1442695040888963407) * 2685821657736338717
@@ -47,7 +47,7 @@ def numbers(dtype: torch.dtype, seed: int) -> torch.Tensor:
     small = (mixed >> 20) % 20_001 - 10_000
     if not dtype.is_floating_point:
         found = torch.where(step % 3 == 0, mixed % 19 - 9, mixed)
-        return torch.where(found == 0, 1, found)  # it may divide
+        return torch.where(found == 0, 1, found)  # it may be a divisor
     width, fraction, bias, largest = FORMATS[dtype]
     exponent = bias + (mixed >> 13) % (2 * largest + 1) - largest
     exponent = torch.where(step % 64 == 1, 2 * bias + 1, exponent)
@@ -70,7 +70,7 @@ def digest(results: Any) -> str:
 
 
 def cases() -> Iterator[tuple[str, Any, torch.dtype]]:
-    """Return the name, operator and dtype of what is computed."""
+    """Return the name, operator and dtype of each case."""
     from torch.testing._internal.common_methods_invocations import op_db
 
     for op in op_db:
@@ -81,7 +81,7 @@ def cases() -> Iterator[tuple[str, Any, torch.dtype]]:
 
 
 def bits(op: Any, dtype: torch.dtype) -> str | None:
-    """Return the hash of what the device computes; None for what falls back to the CPU."""
+    """Return the hash of the device's results; None if the operator falls back to the CPU."""
     torch_dml.reset_fallbacks()
     count = 2 if isinstance(op, BinaryUfuncInfo) else 1
     inputs = [numbers(dtype, seed).to("dml") for seed in range(count)]

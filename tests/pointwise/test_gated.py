@@ -1,4 +1,4 @@
-"""Gated units, random slopes, dropout's fused form and channel shuffles against the CPU."""
+"""Gated units, random slopes, fused dropout and channel shuffles, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_glu_out_and_errors():
         F.glu(x, 2)
     with pytest.raises(NotImplementedError, match="not implemented for 'Long'"):
         F.glu(x.long())
-    # Into another dtype it casts, as on the CPU.
+    # `out=` of another dtype is cast to, as on the CPU.
     wide = torch.empty(0, dtype=torch.float64, device="dml")
     assert aten.glu.out(x, 1, out=wide) is wide
     assert_same(wide.float(), F.glu(x.cpu()))
@@ -109,7 +109,7 @@ def test_rrelu_follows_the_seed_and_refuses():
 @pytest.mark.parametrize("mask", [torch.bool, torch.uint8, torch.float16])
 @dtypes(ALL)
 def test_gradient_of_dropout(dtype, mask):
-    """Two products: integers become floats in the second, a mask of numbers multiplies."""
+    """Two products: integers become floats in the second, and a numeric mask is a factor."""
     x, kept = torch.tensor([-3, 0, 1, 100, 1000]).to(dtype), torch.tensor([1, 1, 0, 2, 3]).to(mask)
     assert_same_outcome(lambda x, kept: aten.native_dropout_backward(x, kept, 1.25), x, kept)
 

@@ -1,5 +1,5 @@
-"""Numbers beside tensors: those that a dtype cannot hold are refused, converted or wrapped as on
-the CPU.
+"""Scalars with tensors: numbers out of a dtype's range are refused, converted or wrapped around as
+on the CPU.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.support.names import words
 NUMBERS = (300, -1, 1.5, -1.5, 255.5, -300, 1e30, float("inf"), True)
 SMALL = (torch.uint8, torch.int8, torch.bool)
 
-# Functions of a tensor of three elements and a number.
+# Functions of a tensor with three elements and a number.
 OPERATORS: dict[str, Callable[[torch.Tensor, Any], Any]] = {
     **{
         name: getattr(torch, name)
@@ -51,9 +51,10 @@ OPERATORS: dict[str, Callable[[torch.Tensor, Any], Any]] = {
 
 
 def is_another_since_2_15(name: str, dtype: torch.dtype, number: float) -> bool:
-    """
-    torch 2.15 drops a number's fraction before it asks whether a dtype can hold it, and compares
-    clamp's limits as numbers. dml does what the torches before do.
+    """Whether torch 2.15 differs.
+
+    torch 2.15 drops a number's fraction before it checks the dtype's range, and compares clamp's
+    limits as numbers. dml follows the earlier versions.
     """
     limit = name.startswith("clamp") and isinstance(number, int)
     return TORCH >= (2, 15) and not dtype.is_floating_point and (limit or (number == 255.5 and dtype == torch.uint8))
@@ -66,7 +67,7 @@ def test_numbers(name: str, dtype: torch.dtype) -> None:
         if name == "hardtanh" and dtype == torch.uint8 and number < 0:
             continue  # Refused by torch before 2.15.
         if (name, dtype, number) == ("where", torch.float16, 1e30):
-            continue  # The CPU alone makes a tensor of a number without asking whether it fits.
+            continue  # Only the CPU converts a number to a tensor without checking its range.
         if is_another_since_2_15(name, dtype, number):
             continue
         x = torch.tensor([1, 2, 3]).to(dtype)

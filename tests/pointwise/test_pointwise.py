@@ -1,4 +1,6 @@
-"""Operators that compute each element from the same element of their inputs, against the CPU."""
+"""Operators that compute each element from the corresponding elements of their inputs, compared
+with the CPU.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ def pairs(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
 @dtypes(FLOATS, torch.int64, torch.uint8, torch.bool)
 @pytest.mark.parametrize("name", UNARY)
 def test_unary_functions(name: str, dtype: torch.dtype) -> None:
-    # What nan_to_num gives for infinity is another number in every dtype.
+    # nan_to_num replaces infinity by a number that depends on the dtype.
     assert_same_outcome(getattr(torch, name), values(dtype), widen=name != "nan_to_num")
 
 
@@ -62,14 +64,14 @@ def test_activations(name: str, dtype: torch.dtype) -> None:
     if name == "hardtanh" and dtype == torch.uint8 and TORCH < (2, 15):
         pytest.skip("this torch refuses negative limits for unsigned numbers")
     x = values(dtype)
-    # The CPU's vectors give NaN where its scalars, and the definition, give infinity.
+    # The CPU's vector code gives NaN where its scalar code, and the definition, give infinity.
     assert_same_outcome(getattr(F, name), x[~x.isinf()] if name == "gelu" else x)
 
 
 @dtypes(FLOATS)
 @pytest.mark.parametrize("limits", [(math.nan, 1), (-1, math.nan), (math.nan, math.nan), (-0.0, 0.0), (-1, -0.0)])
 def test_limits_of_hardtanh(limits: tuple[float, float], dtype: torch.dtype) -> None:
-    """Limits of NaN, and of either zero."""
+    """Limits that are NaN, or zeros of either sign."""
     x = torch.tensor([-2, 0.0, -0.0, 0.5, 3, math.nan, math.inf], dtype=dtype)
     assert_same(F.hardtanh(x.to("dml"), *limits), F.hardtanh(x, *limits))
     assert_same(torch.clamp(x.to("dml"), *limits), torch.clamp(x, *limits))
@@ -79,7 +81,7 @@ def test_limits_of_hardtanh(limits: tuple[float, float], dtype: torch.dtype) -> 
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_gradients_of_activations(name: str, dtype: torch.dtype) -> None:
     x = torch.linspace(-6, 6, 49, dtype=dtype, requires_grad=True)
-    # The CPU's sixth is that of float32.
+    # The CPU uses 1/6 in float32.
     assert_matches_cpu(getattr(F, name), x, rtol=1e-7 if name == "hardsigmoid" else None)
 
 
@@ -108,7 +110,7 @@ def test_gradients_of_compositions(function: Callable[[torch.Tensor], torch.Tens
 def test_binary_operators(name: str, dtype: torch.dtype) -> None:
     a, b = pairs(dtype)
     if dtype in INTEGERS and name in ("floor_divide", "remainder", "fmod", "gcd", "lcm"):
-        # The CPU traps on what has no result, and its gcd and lcm of the smallest integer are not
+        # The CPU traps if there is no result, and its gcd and lcm of the smallest integer are not
         # positive.
         keep = (b != 0) & (a != torch.iinfo(dtype).min) & (b != torch.iinfo(dtype).min)
         a, b = a[keep], b[keep]
@@ -144,7 +146,7 @@ def test_division_modes(mode: str | None) -> None:
 @pytest.mark.parametrize("name", words("floor trunc remainder fmod"))
 @dtypes(torch.float16, torch.bfloat16)
 def test_divisions_round_where_the_cpu_does(name: str, dtype: torch.dtype, device: torch.device) -> None:
-    """Half a rounding of a quotient makes it another integer."""
+    """Half a rounding of a quotient can change the integer."""
     modes = {mode: lambda x, y, m=mode: torch.div(x, y, rounding_mode=m) for mode in ("floor", "trunc")}
     function = modes.get(name) or getattr(torch, name)
     a = torch.cat([torch.randn(3000) * 8, torch.randint(-300, 300, (3000,))]).to(dtype)
@@ -156,7 +158,7 @@ def test_divisions_round_where_the_cpu_does(name: str, dtype: torch.dtype, devic
         got = function(*(t.to(device) if isinstance(t, torch.Tensor) else t for t in (x, y))).cpu()
         wrong = (got != want) | (got.signbit() != want.signbit())
         assert not wrong.any(), f"{int(wrong.sum())} differ, the first {got[wrong][0]}, not {want[wrong][0]}"
-    cpu_numbers = [(torch.tensor(37.3), b), (a, torch.tensor(2.3))]  # which are numbers to the device too
+    cpu_numbers = [(torch.tensor(37.3), b), (a, torch.tensor(2.3))]  # which the device treats as scalars too
     for x, y in cpu_numbers:
         got = function(*(t.to(device) if t.dim() else t for t in (x, y))).cpu()
         assert torch.equal(got, function(x, y))
@@ -172,8 +174,8 @@ def test_division_by_an_integer_zero() -> None:
 @pytest.mark.parametrize("name", words("floor_divide remainder fmod trunc"))
 @dtypes(torch.int64, torch.int32, torch.int8, torch.uint8)
 def test_division_by_an_integer_zero_in_device_memory(name: str, dtype: torch.dtype) -> None:
-    """The device meets it later: it raises CPU's error when the result is asked for, and goes
-    on.
+    """The device detects it later: it raises the CPU's error when the result is read, and continues
+    to work.
     """
     function = getattr(torch, name) if name != "trunc" else lambda x, y: torch.div(x, y, rounding_mode="trunc")
     for count in (3, 1001):
@@ -385,14 +387,14 @@ def test_errors_are_those_of_the_cpu() -> None:
 
 @pytest.mark.parametrize("name", ["addcmul", "addcdiv"])
 def test_products_and_quotients_of_bools_are_refused(name: str) -> None:
-    """A module that computes with bools once reached the driver, which ended the process."""
+    """A kernel that computed with bools once reached the driver, which crashed the process."""
     f, on = torch.tensor([True, False, True]), {"words": False}
     for value in (1, True, 0.5):
         assert_same_error(lambda x, value=value: getattr(torch, name)(x, x, x, value=value), f, **on)
         assert_same_error(lambda x, value=value: getattr(x, f"{name}_")(x, x, value=value), f, **on)
     assert_same_error(lambda x: getattr(torch, name)(x, x, x, out=torch.empty_like(x)), f, **on)
     assert_same_error(lambda x: getattr(torch, f"_foreach_{name}")([x], [x], [x]), f, **on)
-    # Bools beside numbers are numbers.
+    # Bools with numbers are promoted to numbers.
     for dtype in (torch.float32, torch.float16, torch.int32):
         assert_same_outcome(lambda x, y: getattr(torch, name)(x, y, x, value=2), torch.ones(3, dtype=dtype), f)
     assert torch.logical_and(f.to("dml"), f.to("dml")).tolist() == f.tolist()
@@ -415,7 +417,7 @@ def test_ldexp_in_place_does_not_grow() -> None:
 
 @dtypes(torch.float32, torch.float16, torch.bfloat16, torch.float64)
 def test_ldexp_of_integers(dtype: torch.dtype) -> None:
-    """PyTorch has a kernel of each device's for them, and composes the function of any others."""
+    """PyTorch has a kernel for them on each device, and composes the function for other dtypes."""
     x, k = torch.randn(4, 6).to(dtype), torch.randint(-9, 9, (4, 6))
     for y in (k, k.int(), k.to(torch.int8), k[0], k[:, :1], k.t().contiguous().t(), k[0, 0], k[:, ::2].repeat(1, 2)):
         assert_same_outcome(torch.ldexp, x, y)
@@ -595,7 +597,7 @@ def test_trace() -> None:
     for shape in ((4, 4), (3, 7), (0, 3)):
         assert_matches_cpu(torch.trace, torch.randn(shape, requires_grad=True))
         assert_matches_cpu(torch.trace, torch.randint(0, 9, shape, dtype=torch.int8))
-        # CPU refuses f16.
+        # The CPU refuses f16.
         half = torch.randn(shape).half()
         assert_same(torch.trace(half.to("dml")), torch.trace(half.float()).half())
     assert_matches_cpu(lambda t: torch.trace(t.t()[1:, ::2]), torch.randn(7, 8))
@@ -605,7 +607,7 @@ def test_trace() -> None:
 
 @pytest.mark.parametrize("name", words("mse_loss smooth_l1_loss huber_loss"))
 def test_losses_promote(name: str) -> None:
-    """A target of integers or bools meets an input of floats."""
+    """A target of integers or bools with an input of floats."""
     function, x = getattr(F, name), torch.randn(5)
     for target in (torch.arange(5), torch.arange(5) > 2, torch.arange(5.0).double()):
         for reduction in ("none", "mean", "sum"):
@@ -623,7 +625,7 @@ def test_losses_promote(name: str) -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
 def test_compared_numbers_are_rounded(name: str, dtype: torch.dtype) -> None:
-    """A number that a dtype does not hold is compared as the nearest one that it does."""
+    """A number that a dtype does not represent is rounded to the nearest before it is compared."""
     x = torch.tensor([0.1, -0.1, 0.3, 1 / 3, 1.0], dtype=dtype)
     for number in (0.1, -0.1, 0.3, 1 / 3, 1.0001):
         assert_matches_cpu(lambda x, n=number: getattr(torch, name)(x, n), x)
@@ -631,7 +633,7 @@ def test_compared_numbers_are_rounded(name: str, dtype: torch.dtype) -> None:
 
 
 def test_multiples_beyond_the_range_in_sums() -> None:
-    """A product may be beyond the range where the sum that it goes into is not."""
+    """A product may be out of range although the sum to which it is added is not."""
     for dtype in (torch.float32, torch.float64, torch.bfloat16):
         large, inf = torch.finfo(dtype).max, float("inf")
         x = torch.tensor([-large, -inf, inf, large, -large, 1.0, inf, -inf, float("nan")], dtype=dtype)

@@ -29,7 +29,7 @@ def test_widened_integers_keep_their_sign(narrow: torch.dtype, name: str) -> Non
     function = getattr(torch, name)
     a, b = torch.tensor([-7, -1, 0, 5, 1000, -1000]).to(narrow), torch.tensor([2, -3, 5, 4, -7, 9])
     assert_same(function(a.to("dml"), b.to("dml")), function(a, b))
-    if name != "floor_divide" and name != "remainder":  # of which some divide by zero
+    if name != "floor_divide" and name != "remainder":  # some of which divide by zero
         assert_same(function(b.to("dml"), a.to("dml")), function(b, a))
 
 
@@ -61,7 +61,7 @@ def test_where_and_clamp_promote() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int32], ids=str)
 def test_a_bound_that_is_nan(dtype: torch.dtype) -> None:
-    """All becomes NaN. Before 2.15 the CPU takes a number that is the only bound for none."""
+    """Everything becomes NaN. Before 2.15 the CPU ignores a single bound that is a NaN number."""
     x, nan = torch.tensor([1, -3, 7], dtype=dtype), math.nan
     for low, high in ((nan, 5), (5, nan), (torch.tensor(nan), None)):
         ours = [b.to("dml") if isinstance(b, torch.Tensor) else b for b in (low, high)]
@@ -80,8 +80,8 @@ def test_half_dtypes_meet_in_float32() -> None:
 @pytest.mark.parametrize("half", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("other", [torch.int32, torch.int64, torch.float32], ids=str)
 def test_numbers_beyond_halves(half: torch.dtype, other: torch.dtype) -> None:
-    """A factor of halves that is a tensor without dimensions is not rounded to them, as on the CPU;
-    all else is.
+    """As on the CPU, a 0-dim factor of halves is not rounded to half precision; other operands
+    are.
     """
     x = torch.tensor([1e-5, -1e-5, 2e-4, 3.0, -6e4], dtype=half)
     for number in (100000, -70001, 2049):

@@ -15,7 +15,7 @@ from tests.support.names import words
 S = torch.special
 INF, NAN = float("inf"), float("nan")
 
-# Functions of one number, and ranges in which they are compared.
+# Functions of one number, and the ranges in which they are compared.
 UNARY: dict[str, tuple[Callable[..., torch.Tensor], list[tuple[float, float]]]] = {
     "lgamma": (torch.lgamma, [(1e-3, 3), (3, 100), (-9.9, -0.1), (1e3, 1e10)]),
     "digamma": (torch.digamma, [(1e-3, 3), (3, 100), (-9.9, -0.1), (1e3, 1e10)]),
@@ -53,7 +53,7 @@ BINARY: dict[str, tuple[Callable[..., torch.Tensor], tuple[float, float], tuple[
     "zeta": (S.zeta, (1.1, 12), (0.1, 30)),
 }
 
-# CPU's own f64 results of these are good to so many digits only.
+# The accuracy of the CPU's own f64 results for these.
 CPU_ERROR = {
     "trigamma": 2e-9,
     "bessel_j0": 5e-7,
@@ -69,7 +69,7 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.5, 3.0, 10.0, -10.5, 1e-30, 
 
 
 def spread(low: float, high: float, n: int = 400) -> torch.Tensor:
-    """Uniform, and where the range has one sign and is wide, uniform in the logarithm too."""
+    """Uniform, and if the range has one sign and is wide, also uniform in the logarithm."""
     uniform = low + (high - low) * torch.rand(n, dtype=torch.float64)
     if low <= 0 or high / low < 100:
         return uniform
@@ -77,8 +77,8 @@ def spread(low: float, high: float, n: int = 400) -> torch.Tensor:
 
 
 def check_accuracy(name: str, function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -> None:
-    """f32 and f64 results beside CPU's in f64. Around zeros of the function errors count
-    absolutely.
+    """f32 and f64 results, compared with the CPU's in f64. Around zeros of the function errors are
+    absolute.
     """
     for dtype, digits in ((torch.float32, 2e-6), (torch.float64, 0.0)):
         given = [x.to(dtype) for x in arguments]
@@ -104,7 +104,7 @@ def test_accuracy_of_two(name: str) -> None:
 
 @pytest.mark.parametrize("name", words("igamma igammac"))
 def test_incomplete_gamma_of_large_arguments(name: str) -> None:
-    """Both large and near each other, where series would take thousands of terms."""
+    """Both large and close to each other, where series would take thousands of terms."""
     a = 10 ** (2 + 2.5 * torch.rand(500, dtype=torch.float64))
     x = a * (1 + (torch.rand(500, dtype=torch.float64) - 0.5) * 4 / a.sqrt())
     function = BINARY[name][0]
@@ -148,7 +148,7 @@ def test_polynomials_of_special_values(name: str, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("kind", "tuvw")
 def test_polynomials_of_high_degree_just_outside_of_their_interval(kind: str) -> None:
-    """Where they grow so slowly that a recurrence would take minutes."""
+    """There they grow so slowly that a recurrence would take minutes."""
     for degree in (5000.0, 16777215.0, 16777216.0):
         for excess in (2**-52, 2**-50, 2**-40):
             t = math.acosh(1 + excess)
@@ -184,10 +184,11 @@ def test_polynomial_of_an_infinite_degree_is_zero() -> None:
 def test_special_values(name: str, dtype: torch.dtype) -> None:
     x = torch.tensor(SPECIAL, dtype=dtype)
     if name == "trigamma":
-        # CPU's poles left of zero are large numbers, the rounding errors of a sine.
+        # At the poles left of zero the CPU's results are large numbers, from the rounding errors of
+        # a sine.
         x = x[x != -1]
     if "bessel" in name:
-        # CPU reduces large angles with f32's pi.
+        # The CPU reduces large angles with f32's pi.
         x = x[x != 1e10]
     digits = 1e-5 if dtype == torch.float32 else max(1e-12, CPU_ERROR.get(name, 0))
     assert_matches_cpu(UNARY[name][0], x, rtol=digits, atol=digits)
@@ -201,7 +202,7 @@ def test_special_values_of_two(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*UNARY, *BINARY, "nextafter", "hermite_polynomial_h", "angle"])
 def test_dtypes(name: str) -> None:
-    """Every dtype gives CPU's dtype and value, or CPU's error."""
+    """Every dtype gives the CPU's dtype and value, or the CPU's error."""
     function = (UNARY | BINARY)[name][0] if name in UNARY | BINARY else getattr(S if "poly" in name else torch, name)
     count = 1 if name in UNARY or name == "angle" else 2
     for dtype in (torch.float16, torch.bfloat16, torch.uint8, torch.int16, torch.int64, torch.bool):
@@ -290,7 +291,7 @@ def test_angle() -> None:
 
 @pytest.mark.parametrize("name", ["laguerre_polynomial_l", "legendre_polynomial_p"])
 def test_degrees_of_many_steps(name: str) -> None:
-    """Longer recurrences than Mesa 22's software adapter has turns for a loop."""
+    """Recurrences with more iterations than Mesa 22's software adapter allows in a loop."""
     x = torch.tensor([0.3, 0.51, 0.97], dtype=torch.float64)
     n = torch.tensor([70_000.0, 300_001.0, 1_000_000.0], dtype=torch.float64)
     function = getattr(torch.special, name)
@@ -300,7 +301,7 @@ def test_degrees_of_many_steps(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["laguerre_polynomial_l", "legendre_polynomial_p"])
 def test_degrees_that_take_too_many_steps(name: str) -> None:
-    """Of a degree of 2^62 no recurrence would end: the result is NaN, and what needs no recurrence
+    """For a degree of 2^62 no recurrence would end: the result is NaN, and what needs no recurrence
     is right.
     """
     function = getattr(torch.special, name)

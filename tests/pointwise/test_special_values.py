@@ -1,4 +1,4 @@
-"""Pointwise operators of subnormals, both zeros, infinities, NaN and the ends of the range, in
+"""Pointwise operators with subnormals, both zeros, infinities, NaN and the ends of the range, in
 every float dtype.
 """
 
@@ -20,7 +20,7 @@ INF, NAN = math.inf, math.nan
 Function = Callable[..., torch.Tensor]
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
-# Beside those that every dtype has.
+# In addition to the numbers that every dtype has.
 NUMBERS = {
     torch.float32: [1e-45, 1e-40, 5.9e-39, 1.1754943e-38, 1e-30, 1e-20, 1e5, 1e10, 1e20, 2.5e38, 3.4028235e38],
     torch.float64: [5e-324, 1e-310, 2.2250738585072014e-308, 1e-300, 1e-150, 1e5, 1e10, 1e150, 1e300, 1.4e308],
@@ -37,7 +37,7 @@ EXACT: dict[str, Function] = {
         cosh tanh sigmoid erf erfc erfinv lgamma i0"""
     )
 } | {"i0e": S.i0e, "i1": S.i1, "i1e": S.i1e}
-# These have no 16-bit form.
+# These do not support 16-bit dtypes.
 EXACT_OF_WIDE: dict[str, Function] = {"erfcx": S.erfcx, "ndtri": S.ndtri}
 # Functions that also add, multiply or compare, where an adapter may flush subnormals.
 COMPOSED: dict[str, Function] = {
@@ -79,7 +79,7 @@ COMPOSED_OF_TWO: dict[str, Function] = {
     "xlog1py": S.xlog1py,
     "heaviside": torch.heaviside,
 }
-# Errors in units of the last place, where they are more than 4.
+# Errors in units in the last place, where they are more than 4.
 ULP = {"erfcx": 8, "i0": 8, "i0e": 8, "i1": 8, "i1e": 8, "atanh": 8, "ndtr": 24, "logsigmoid": 8, "hypot": 4}
 
 
@@ -96,12 +96,11 @@ def pairs(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
 def assert_exact(
     got: torch.Tensor, exact: torch.Tensor, operands: tuple[torch.Tensor, ...], ulp: float, flushed: bool = False
 ) -> None:
-    """
-    `got` is within `ulp` units in the last place of `exact`, given in float64: classes and signs of
-    zeros too.
+    """Assert that `got` is within `ulp` units in the last place of `exact`, which is in float64;
+    also compares kinds of numbers and signs of zeros.
 
-    With `flushed` an adapter may take subnormal numbers for zero: elements with such an operand are
-    left out, and errors below the smallest normal number do not count.
+    With `flushed` an adapter may flush subnormal numbers to zero: elements with such an operand are
+    skipped, and errors below the smallest normal number do not count.
     """
     info = torch.finfo(got.dtype)
     wide = torch.finfo(torch.float32 if got.dtype == torch.bfloat16 else got.dtype)
@@ -132,7 +131,7 @@ def check(
 def test_functions_of_one(name: str, dtype: torch.dtype, device: torch.device) -> None:
     x = numbers(dtype)
     if dtype == torch.float64:
-        x = x[(x == 0) | (x.abs() > 1e-300)] if name == "log1p" else x  # CPU's is inexact.
+        x = x[(x == 0) | (x.abs() > 1e-300)] if name == "log1p" else x  # The CPU's is inexact.
     check(name, EXACT[name], (x,), device)
 
 
@@ -140,7 +139,7 @@ def test_functions_of_one(name: str, dtype: torch.dtype, device: torch.device) -
 @pytest.mark.parametrize("name", EXACT_OF_WIDE)
 def test_functions_without_16_bits(name: str, dtype: torch.dtype, device: torch.device) -> None:
     x = numbers(dtype)
-    x = x[x.abs() < 1e200]  # CPU's erfcx overflows inside.
+    x = x[x.abs() < 1e200]  # The CPU's erfcx overflows internally.
     check(name, EXACT_OF_WIDE[name], (x,), device)
 
 
@@ -149,7 +148,7 @@ def test_functions_without_16_bits(name: str, dtype: torch.dtype, device: torch.
 def test_composed_functions_of_one(name: str, dtype: torch.dtype, device: torch.device) -> None:
     x = numbers(dtype)
     if name == "softshrink":
-        x = x[x.abs() > 0.5]  # CPU's zeros are signed where it does not vectorise.
+        x = x[x.abs() > 0.5]  # The CPU's zeros are signed in scalar code.
     if name == "ndtr" and dtype in HALVES:
         x = x[x != -3]  # PyTorch composes it of rounded steps.
     check(name, COMPOSED[name], (x,), device, flushed=True)
@@ -166,13 +165,13 @@ def test_functions_of_two(name: str, dtype: torch.dtype, device: torch.device) -
 def test_composed_functions_of_two(name: str, dtype: torch.dtype, device: torch.device) -> None:
     x, y = pairs(dtype)
     if name in ("fmax", "fmin") and dtype in HALVES:
-        x, y = x[x != y], y[x != y]  # CPU's zero depends on the dtype.
+        x, y = x[x != y], y[x != y]  # The sign of the CPU's zero depends on the dtype.
     check(name, COMPOSED_OF_TWO[name], (x, y), device, flushed=True)
 
 
 @dtypes(FLOATS)
 def test_remainders_are_exact(dtype: torch.dtype, device: torch.device) -> None:
-    """CPU's vectorised ones are NaN where the quotient is large."""
+    """The CPU's vectorised ones are NaN if the quotient is large."""
     x, y = pairs(dtype)
 
     def rest(a: float, b: float) -> float:
@@ -196,8 +195,8 @@ def test_conversions_keep_subnormals(dtype: torch.dtype, device: torch.device) -
 
 @dtypes(FLOATS)
 def test_rounding_to_integers(dtype: torch.dtype, device: torch.device) -> None:
-    """Halves, zeros of both signs, and numbers beyond 32 bits, which some adapters' own
-    instructions miss.
+    """Halves, zeros of both signs, and numbers beyond 32 bits, for which some adapters' own
+    instructions are wrong.
     """
     x = torch.arange(-9, 9.5, 0.5, dtype=torch.float64)
     around = [2.0**k + d for k in (23, 31, 32, 40, 51, 52, 53) for d in (-1.5, -0.5, 0, 0.5, 0.7, 1.5)]
@@ -211,7 +210,7 @@ def test_rounding_to_integers(dtype: torch.dtype, device: torch.device) -> None:
 
 
 def test_signs_of_large_odd_powers(device: torch.device) -> None:
-    """Whether an exponent is odd is seen by rounding its half."""
+    """Whether an exponent is odd is found by rounding its half."""
     x = torch.tensor([-math.inf, -1.0, -0.0, -1.0000000000000002], dtype=torch.float64)
     for exponent in (2.0**53 - 1, 2.0**52 + 1, 2.0**33 + 1, 2.0**31 - 1, 3.0, 2.0**53, -(2.0**53 - 1)):
         y = torch.full_like(x, exponent)
@@ -232,7 +231,7 @@ def test_zeros_keep_their_signs(dtype: torch.dtype, device: torch.device) -> Non
         x = torch.tensor(row, dtype=dtype)
         for f in (torch.amax, torch.amin, lambda t: t.max(0).values):
             assert f(x.to(device)).cpu().signbit() == f(x).signbit(), f"{f} of {row}"
-        # Over everything CPU takes the last.
+        # In a reduction over everything the CPU selects the last one.
         assert torch.aminmax(x.to(device)).max.cpu().signbit() == x.amax().signbit()
 
 
@@ -249,9 +248,7 @@ def test_alpha_of_zero_leaves_nothing_of_a_product(dtype: torch.dtype, device: t
 
 @dtypes(torch.float32)
 def test_spread_of_any_size(dtype: torch.dtype, device: torch.device) -> None:
-    """CPU sums float32 in float64: neither squares that overflow nor squares that vanish are
-    lost.
-    """
+    """The CPU sums float32 in float64: squares neither overflow nor underflow."""
     for scale in (1e-30, 1e-25, 1e-12, 1.0, 1e12, 1e18, 2.5e38):
         for row in ([-1.0, 1.0, -1.0], [1.0, 1.0, 0.999], [1.0, 0.5, 0.25, 0.125] * 100):
             x = (torch.tensor(row, dtype=torch.float64) * scale).to(dtype)
@@ -291,7 +288,7 @@ def test_ldexp_rounds_once(dtype: torch.dtype, device: torch.device) -> None:
 
 @dtypes(torch.float32, torch.float64)
 def test_spread_and_mean_at_the_end_of_the_range(dtype: torch.dtype, device: torch.device) -> None:
-    """CPU's mean, and with it the spread, overflow on the way."""
+    """The CPU's mean, and therefore the deviation, overflows in intermediate results."""
     for most in (1.4e308, 1.79e308) if dtype == torch.float64 else (2.5e38, 3.4e38):
         for sign in (1, -1):
             equal = torch.full((2, 3000), sign * most, dtype=dtype, device=device)
@@ -356,6 +353,7 @@ ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "relu6": F.relu6,
     "threshold": lambda x: F.threshold(x, 0.0, 0.0),
     "hardshrink": lambda x: F.hardshrink(x, 0.0),
+    "hardshrink_of_subnormals": lambda x: F.hardshrink(x, torch.finfo(x.dtype).tiny / 2),
     "hardtanh": lambda x: F.hardtanh(x, -1.0, 1.0),
     "clamp": lambda x: x.clamp(0.0, 1.0),
 }
@@ -365,7 +363,7 @@ ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 @dtypes(FLOATS)
 def test_comparisons_tell_subnormals_from_zero(dtype: torch.dtype, device: torch.device) -> None:
     x = around_zero(dtype)
-    for one in x[:-1]:  # The last is NaN. First of all: what torch.equal compiles, eq must not take for its own.
+    for one in x[:-1]:  # The last is NaN. This is first, since eq must not reuse a kernel that torch.equal compiled.
         for other in x[:-1]:
             assert torch.equal(one.to(device), other.to(device)) == torch.equal(one, other)
     x, y = x.repeat_interleave(len(x)), x.repeat(len(x))
@@ -381,7 +379,7 @@ def test_comparisons_tell_subnormals_from_zero(dtype: torch.dtype, device: torch
     for name in REDUCTIONS:
         ours, theirs = getattr(torch, name)(pairs.to(device), dim=-1), getattr(torch, name)(pairs, dim=-1)
         for got, want in zip(*((one if isinstance(one, tuple) else (one,)) for one in (ours, theirs)), strict=True):
-            assert torch.equal(got.cpu(), want), name  # Of zeros of both signs any is an extremum.
+            assert torch.equal(got.cpu(), want), name  # Of zeros of both signs either may be the extremum.
 
 
 @dtypes(FLOATS)
@@ -409,12 +407,12 @@ def test_infinities_and_integers_of_subnormals(dtype: torch.dtype, device: torch
 
 
 def tiny(dtype: torch.dtype) -> float:
-    """The largest power of two that is subnormal where the dtype is computed in."""
+    """The largest power of two that is subnormal in the dtype of the computation."""
     return torch.finfo(dtype).tiny / 2
 
 
 A = torch.ops.aten
-# Functions that go on with a product, or compare it, and numbers that make it subnormal.
+# Functions that use or compare a product, and numbers for which the product is subnormal.
 WITH_PRODUCTS: dict[str, Function] = {
     "addcmul": lambda x, y: torch.addcmul(0 * y.nan_to_num(0, 0, 0), x, y, value=0.5),
     "addcdiv": lambda x, y: torch.addcdiv(torch.zeros_like(x), x, y, value=0.25),
@@ -438,7 +436,7 @@ WITH_PRODUCTS: dict[str, Function] = {
     "softplus_threshold": lambda x, y: F.softplus(x.clamp(-1, 1), 1.0, -tiny(x.dtype)),
     "softplus_backward": lambda x, y: A.softplus_backward(y, x.clamp(-1, 1), 1.0, -tiny(x.dtype)),
 }
-# Of bfloat16 the CPU rounds between the steps.
+# For bfloat16 the CPU rounds between the steps.
 WITH_PRODUCTS_OF_WIDE: dict[str, Function] = {
     "addr": lambda x, y: torch.addr(0 * x[:1], x[::40], y[:50], alpha=tiny(x.dtype)).flatten(),
     "binary_cross_entropy_backward": lambda x, y: A.binary_cross_entropy_backward(x, y, torch.ones_like(y), None, 1),
@@ -458,12 +456,12 @@ def test_products_inside_of_wide_functions(name: str, dtype: torch.dtype, device
 
 
 def check_products(f: Function, name: str, dtype: torch.dtype, device: torch.device) -> None:
-    """No infinity, NaN or number comes of a product that an adapter flushes; a sum may lose its two
-    terms.
+    """A product that an adapter flushes does not lead to an infinity, NaN or wrong number; a sum
+    may lose its two terms.
     """
     x, y = pairs(dtype)
     if name.startswith("logit_backward"):
-        x, y = x[~x.isnan()], y[~x.isnan()]  # CPU's is 0 there where it vectorises.
+        x, y = x[~x.isnan()], y[~x.isnan()]  # The CPU's vector code gives 0 there.
     want, got = f(x, y), f(x.to(device), y.to(device)).cpu()
     info = torch.finfo(dtype)
     near = (got.double() - want.double()).abs() <= want.double().abs() * 8 * info.eps + 2 * info.tiny

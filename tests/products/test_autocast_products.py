@@ -1,6 +1,4 @@
-"""Products under torch.autocast("dml") where no gradient is recorded: float32 is rounded as it is
-read.
-"""
+"""Products under torch.autocast("dml") without gradients: float32 is rounded on load."""
 
 from __future__ import annotations
 
@@ -22,8 +20,8 @@ QUIET = (torch.no_grad, torch.inference_mode)
 quietly = pytest.mark.parametrize("quietly", QUIET, ids=["no_grad", "inference_mode"])
 
 Product = Callable[..., torch.Tensor]
-# Operators with the sizes of their arguments, what is added before the operands; and how many
-# launches they are.
+# Operators with the sizes of their arguments (the addend precedes the operands), and their numbers
+# of launches.
 PRODUCTS: dict[str, tuple[Product, list[tuple[int, ...]], int]] = {
     "mm": (torch.mm, [(9, 20), (20, 7)], 1),
     "mm of few rows": (torch.mm, [(2, 33), (33, 12)], 1),
@@ -53,8 +51,8 @@ ADDING: dict[str, tuple[Product, list[tuple[int, ...]], int]] = {
 
 
 def made(sizes: list[tuple[int, ...]]) -> list[torch.Tensor]:
-    """Return tensors of float32 on the device, with numbers that halves round, overflow at, and do
-    not hold.
+    """Return float32 tensors on the device, with numbers that are rounded, overflow or are not
+    represented in half precision.
     """
     torch.manual_seed(len(sizes) + sum(map(sum, sizes)))
     values = [torch.randn(size) for size in sizes]
@@ -64,7 +62,7 @@ def made(sizes: list[tuple[int, ...]]) -> list[torch.Tensor]:
 
 
 def assert_equal(found: torch.Tensor, wanted: torch.Tensor) -> None:
-    """The same tensor, bits, sizes and strides."""
+    """The same tensor: bits, sizes and strides."""
     assert (found.dtype, found.shape, found.stride()) == (wanted.dtype, wanted.shape, wanted.stride())
     assert torch.equal(found.cpu().view(torch.int16), wanted.cpu().view(torch.int16))
 
@@ -85,7 +83,7 @@ def test_bits_are_those_of_converted_operands(
             mixed = [one if is_float else one.to(dtype) for one, is_float in zip(operands, lies, strict=True)]
             with torch.autocast("dml", dtype):
                 assert_equal(product(*added, *mixed), wanted)
-        # No launch but the product, and what converts what is added.
+        # No launch except the product, and the conversion of the addend.
         with torch.autocast("dml", dtype):
             assert launches(lambda: product(*added, *operands)) == count + len(added)
             assert launches(lambda: product(*converted)) == count
@@ -135,7 +133,7 @@ def test_numbers_that_are_rounded_each_in_its_way(dtype: torch.dtype) -> None:
         assert_equal(found.nan_to_num(1.0), (x.to(dtype) @ ones).nan_to_num(1.0))
 
 
-# ---- what stays as it was
+# ---- what does not change
 
 
 def test_weights_are_converted_once() -> None:
@@ -147,7 +145,7 @@ def test_weights_are_converted_once() -> None:
         F.linear(x, w)
         return torch_dml.engine.queue_stats(0)["commands"] - before
 
-    # The first time around kernels are made.
+    # In the first iteration kernels are compiled.
     for _ in range(2):
         with torch.no_grad(), torch.autocast("dml", torch.float16):
             counts = [commands(), commands(), commands()]
@@ -188,7 +186,7 @@ def test_one_operand_with_a_gradient_is_enough_to_record_it() -> None:
 
 
 class Seen(TorchDispatchMode):
-    """Notes the dtypes of floats that products get."""
+    """Records the dtypes of floats that products get."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -247,18 +245,18 @@ def test_what_is_refused() -> None:
     assert all("dtype" in one or "scalar type" in one for one in outside)
     assert message(F.linear, x, half.t()) == message(torch.mm, x, half)
     with torch.autocast("dml", torch.float16):
-        # float64 is left alone.
+        # float64 is not changed.
         assert "double" in message(torch.mm, x, double)
         assert message(torch.mm, x, double) == message(torch.mm, x.half(), double)
         assert torch.mm(x.double(), double).dtype == torch.float64
         assert message(torch.mm, x, x) == message(torch.mm, x.half(), x.half())
         assert message(F.linear, x, w) == message(F.linear, x.half(), w.half())
         assert message(torch.addmm, x, x, w) == message(torch.addmm, x.half(), x.half(), half)
-        # Neither an operand on the CPU nor an operator without a kernel of autocast's.
+        # Neither an operand on the CPU nor an operator without an autocast kernel.
         assert message(torch.mm, x, w.cpu()) == message(torch.mm, x.half(), w.cpu())
         out = torch.empty(9, 7, device="dml", dtype=torch.float16)
         with pytest.raises(RuntimeError, match="dtype"):
             torch.mm(x, half, out=out)
-        # What was refused leaves nothing behind.
+        # An error leaves no state behind.
         with torch.autocast("dml", enabled=False):
             assert message(torch.mm, x, half) == outside[0]

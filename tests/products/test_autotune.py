@@ -1,5 +1,5 @@
-"""Products that are timed in several ways: of the same bits, kept on disk, and nothing where they
-are not to be.
+"""Autotuning of products: candidates with the same bits are measured, results are stored on disk,
+and nothing is measured where it is disabled.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from tests.support import notes
 from tests.support.environment import needs_timestamps
 from tests.support.processes import run_python
 
-# Two products that come often enough, from several threads, compared with themselves at their first
-# use.
+# Two products that run often enough, in several threads, compared with their first results.
 PROGRAM = """
 import sys
 import threading
@@ -54,7 +53,7 @@ assert torch.allclose(captured.cpu(), expected[0], atol=1e-4)
 
 
 def run(folder: Path, *arguments: str, mode: str = "1") -> str:
-    """Run the program; return what the engine said of products that it timed."""
+    """Run the program; return the engine's log of the products that it measured."""
     done = run_python(
         "-c",
         PROGRAM,
@@ -69,7 +68,7 @@ def run(folder: Path, *arguments: str, mode: str = "1") -> str:
 
 
 def products(folder: Path) -> dict[str, str]:
-    """Return the notes on products."""
+    """Return the stored results of products."""
     return {name: text for name, text in notes.read(folder).items() if name.startswith("product ")}
 
 
@@ -78,16 +77,16 @@ def products(folder: Path) -> dict[str, str]:
 def test_the_fastest_way_is_kept_and_read_back(tmp_path: Path) -> None:
     said = run(tmp_path)
     found = products(tmp_path)
-    if len(found) < 2:  # a busy machine disturbed so many runs that no time was left to try more
+    if len(found) < 2:  # a busy machine disturbed so many runs that there was no time left to try more
         said += run(tmp_path)
         found = products(tmp_path)
     assert len(found) == 2 and said.count("best") == 2
     assert all(f"best {text}" in said for text in found.values())
-    # Each way was run five times at most.
+    # Each candidate was run at most five times.
     assert all(int(part.split(" runs")[0]) <= 5 for part in said.split(" us in ")[1:])
     assert run(tmp_path) == "", "what is known is not timed again"
     assert products(tmp_path) == found
-    # A way that is none of this product's.
+    # An entry that is not among the product's candidates.
     file = notes.file(tmp_path)
     content = "".join(f"{name}\t1x1x1/1x1/1x1/s1/k1 in 9\n" for name in found)
     file.write_bytes(notes.rewritten(file.read_bytes(), content.encode()))

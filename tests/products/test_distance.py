@@ -1,4 +1,4 @@
-"""Distances between rows against the CPU, forward and backward."""
+"""Distances between rows, compared with the CPU, forward and backward."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_pdist_shapes_and_errors():
 def test_gradients_of_infinite_distances():
     x = torch.tensor([[math.inf, 1.0], [0.0, 2.0], [math.nan, 1.0], [4.0, 1.0]], requires_grad=True)
     assert_matches_cpu(lambda x: F.pdist(x, math.inf), x)
-    finite = torch.tensor([[0.0, 2.0], [3.0, 1.0]])  # Of NaN, the CPU's cdist takes the other differences.
+    finite = torch.tensor([[0.0, 2.0], [3.0, 1.0]])  # With NaN, the CPU's cdist ignores it for some p.
     assert_matches_cpu(lambda x, y: torch.cdist(x[:2], y, math.inf), x, finite)
 
 

@@ -1,4 +1,4 @@
-"""Products of matrices and vectors against the CPU and float64."""
+"""Products of matrices and vectors, compared with the CPU and float64."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def make(shape, dtype, layout="rows"):
 
 
 def bound(dtype, k):
-    """Rounding of the result, and of a sum of k products of order 1."""
+    """The rounding of the result, and of a sum of k products of order 1."""
     eps = torch.finfo(dtype).eps
     sums = torch.finfo(torch.float64 if dtype == torch.float64 else torch.float32).eps
     return {"rtol": eps, "atol": 8 * k * sums}
 
 
 def check(function, *args, k=1):
-    """The function on dml against float64 (floats) or the CPU (integers)."""
+    """Compares the function on dml with float64 (floats) or the CPU (integers)."""
     got = function(*[a.to("dml") for a in args])
     assert got.device.type == "dml"
     dtype = args[0].dtype
@@ -128,7 +128,7 @@ def test_alpha_zero_ignores_infinities(beta, dtype):
         lambda b, x: torch.addmm(b, x, x, **zero, out=b.new_empty(3, 3)),
     ):
         assert_same_outcome(lambda b, x, function=function: (y := function(b, x), y.signbit()), row, x)
-    # What is added lies elsewhere in the result's memory.
+    # The addend overlaps the result with other strides.
     out = (row * matrix).to("dml")
     expected = torch.addmm(out.mT.clone(), x.to("dml"), x.to("dml"), **zero)
     assert_same(torch.addmm(out.mT, x.to("dml"), x.to("dml"), **zero, out=out), expected.cpu())
@@ -137,8 +137,8 @@ def test_alpha_zero_ignores_infinities(beta, dtype):
 def test_dtypes_of_vectors():
     made = [torch.tensor([1, 0, 1]).to(dtype) for dtype in (torch.float32, torch.float16, torch.int64, torch.bool)]
     for self, matrix, row in itertools.product(made, repeat=3):
-        # torch from 2.15 on refuses all mixed dtypes; the device takes those that the torches
-        # before take.
+        # torch from 2.15 on refuses all mixed dtypes; the device accepts those that earlier
+        # versions accept.
         if TORCH >= (2, 15) and not self.dtype == matrix.dtype == row.dtype:
             continue
         for n in (3, 0):
@@ -258,8 +258,7 @@ def test_errors_are_the_cpu_s(wrong):
     with pytest.raises(type(expected.value)) as got:
         wrong("dml")
     message, wanted = (str(error.value).split("\n")[0] for error in (got, expected))
-    # Later versions of torch word some of them differently: the numbers in them are what must
-    # agree.
+    # Later versions of torch have other messages for some: the numbers in them have to agree.
     assert message == wanted or (
         TORCH >= (2, 15) and set(re.findall(r"\d+", message)) <= set(re.findall(r"\d+", wanted))
     )
@@ -296,14 +295,14 @@ def test_products_with_an_activation(gelu):
 @pytest.mark.parametrize("gelu", [False, True])
 @dtypes(FLOATS)
 def test_activations_in_every_way_of_a_product(dtype, gelu):
-    """Few rows and many, k divided, and nothing to multiply; infinities and NaN pass as in the
-    activation alone.
+    """Few rows and many, k divided, and empty products; infinities and NaN as in the activation
+    alone.
     """
     run = lambda c, a, b, **o: torch._addmm_activation(c, a, b, use_gelu=gelu, **o)  # noqa: E731
     for m, k, n in ((1, 33, 40), (3, 7, 2), (70, 40, 66), (20, 3000, 12), (4, 0, 3)):
         a, b = torch.randn(m, k) / max(k, 1) ** 0.5, torch.randn(k, n)
         c, a, b = torch.randn(n).to(dtype), a.to(dtype), b.to(dtype)
-        # What is added cancels some of the sums.
+        # The addend cancels some of the sums.
         assert_matches_cpu(run, c, a, b, terms=8)
         assert_matches_cpu(run, c, a, b.mT.contiguous().mT, beta=0, terms=8)
     assert_matches_cpu(run, c, a, b, alpha=0)
@@ -340,7 +339,7 @@ def test_products_in_a_wider_dtype(dtype):
 
 @pytest.mark.parametrize("sizes", [(7, 4), (2, 3, 4), (4,), (0, 4)])
 def test_gradients_of_a_linear_layer(sizes):
-    # The CPU has no such operator: it composes them.
+    # The CPU has no such operator: it is composed.
     x, w = torch.randn(sizes, requires_grad=True), torch.randn(5, 4, requires_grad=True)
     b, g = torch.randn(5, requires_grad=True), torch.randn(*sizes[:-1], 5)
     expected = torch.autograd.grad(torch.nn.functional.linear(x, w, b), (x, w, b), g)
@@ -351,7 +350,7 @@ def test_gradients_of_a_linear_layer(sizes):
 
 
 def test_addbmm_of_no_batches_and_of_too_few_dimensions() -> None:
-    """Of no batches, self is multiplied with beta, whatever the dtypes of the batches."""
+    """Without batches, self is multiplied by beta, whatever the dtypes of the batches."""
     none, empty = torch.ones(0, 2, 3), torch.ones(2, 2, 0)
     for self in (torch.ones(2, 4), torch.ones(4).int(), torch.ones(2, 4).half(), torch.ones(2, 4).bool()):
         for beta in (0, 1, 2, 0.5):
@@ -365,7 +364,7 @@ def test_addbmm_of_no_batches_and_of_too_few_dimensions() -> None:
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
 @pytest.mark.parametrize("into", [torch.int8, torch.int32, torch.float32, torch.float64])
 def test_addbmm_into_another_dtype(dtype: torch.dtype, into: torch.dtype) -> None:
-    """The result is first a copy of what is added: its dtype is that of the batches, if there are
+    """The result is first a copy of the addend: its dtype is that of the batches, if there are
     any.
     """
     bias, out = torch.ones(2, 4, dtype=dtype), torch.full((2, 4), 7, dtype=into)
@@ -378,8 +377,8 @@ def test_addbmm_into_another_dtype(dtype: torch.dtype, into: torch.dtype) -> Non
 
 @pytest.mark.parametrize("beta", [0, 0.0, 1, 1.0, 0.5, True])
 def test_multiples_of_integers_without_a_product(beta: float) -> None:
-    """Where nothing is added to it, the CPU takes the multiple as any other one: a fraction of
-    integers is refused.
+    """Without a product the CPU computes an ordinary multiple: a fractional multiple of integers is
+    refused.
     """
     for inner in (0, 1):
         x, a, b = (torch.ones(size, dtype=torch.int32) for size in ((2, 3), (2, inner), (inner, 3)))
@@ -389,8 +388,8 @@ def test_multiples_of_integers_without_a_product(beta: float) -> None:
 
 
 def test_long_sums():
-    """Mesa's software adapter before version 23 ends loops of more than 65,535 turns: a product's
-    are shorter.
+    """Mesa's software adapter before version 23 ends loops of more than 65,535 iterations: those of
+    a product are shorter.
     """
     x = torch.randint(-1, 2, (9, 280_000)).float()
     assert_same_outcome(lambda x: x @ x.t(), x)
@@ -399,7 +398,7 @@ def test_long_sums():
 
 
 def beside_nan(x):
-    """The same matrices as a part of larger ones, whose other elements are NaN."""
+    """The same matrices as parts of larger ones, whose other elements are NaN."""
     larger = torch.full((*x.shape[:-2], x.shape[-2] + 9, x.shape[-1] + 9), math.nan, dtype=x.dtype).to("dml")
     part = larger[..., : x.shape[-2], : x.shape[-1]]
     part.copy_(x)
@@ -409,7 +408,7 @@ def beside_nan(x):
 @pytest.mark.parametrize("k", [513, 518])
 @dtypes([torch.float32, *HALVES])
 def test_many_rows_that_begin_between_wide_loads(dtype, k):
-    """They are copied first: nothing that lies behind a row is seen, in either operand."""
+    """They are copied first: what is between the rows is not read, in either operand."""
     m, n = 514, 520
     a, b = make((m, k), dtype), make((k, n), dtype)
     expected = a.double() @ b.double()

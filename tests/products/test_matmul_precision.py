@@ -12,8 +12,8 @@ import torch
 from tests.support.compare import assert_matches_cpu
 from tests.support.processes import run_python
 
-# Of every kind of product, with every setting: the root mean square error in parts of the sums of
-# magnitudes, and whether "high" has other bits than "highest", which tells that matrix units were
+# For every kind of product and every setting: the root mean square error relative to the sums of
+# magnitudes, and whether "high" has other bits than "highest", which means that matrix units were
 # used.
 PRODUCTS = """
 import json
@@ -68,7 +68,7 @@ for i, of in enumerate(("input", "weight", "bias")):
 print(json.dumps(found))
 """
 
-# Rows and columns of every magnitude, and numbers that are none, against the CPU's.
+# Rows and columns of every magnitude, infinities and NaN, compared with the CPU's.
 NUMBERS = """
 import sys
 import torch
@@ -145,7 +145,7 @@ assert torch.equal((x.to("dml") @ y.to("dml")).cpu().isnan(), (x @ y).isnan())
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["0", "1", "emulate"])
 def test_every_product(mode: str) -> None:
-    """With each setting as near as it promises, with matrix units and without."""
+    """Each setting has the accuracy that it promises, with matrix units and without."""
     done = run_python("-c", PRODUCTS, TORCH_DML_MATRIX_UNITS=mode, TORCH_DML_FALLBACK="error")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -177,14 +177,14 @@ def precision():
 
 @pytest.mark.usefixtures("precision")
 def test_every_way_to_set_it() -> None:
-    """Whichever way it is set, products run, and "highest" is float32."""
+    """However it is set, products work, and "highest" is float32."""
     x, y = torch.randn(20, 30), torch.randn(30, 25)
     for allow in (True, False):
         torch.backends.cuda.matmul.allow_tf32 = allow
         assert_matches_cpu(torch.mm, x, y)
     torch.set_float32_matmul_precision("highest")
     exact = (x.to("dml") @ y.to("dml")).cpu()
-    # Set alone it contradicts the older settings, of which PyTorch's own reading then raises.
+    # If only this one is set, it contradicts the older settings, and PyTorch's own getter raises.
     torch.backends.cuda.matmul.fp32_precision = "tf32"
     try:
         torch.testing.assert_close((x.to("dml") @ y.to("dml")).cpu(), exact)

@@ -1,5 +1,5 @@
-"""Products of halves on matrix units: the adapter's where it has them, and emulated ones
-everywhere.
+"""Products in half precision on matrix units: on the adapter's if it has any, and on emulated
+ones.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ print(json.dumps({"worst": worst, "special": product.isnan().all(1).tolist()}))
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["0", "1", "emulate"])
 def test_products(mode: str) -> None:
-    """With and without, as near to float64; an infinity times 0 is NaN in each."""
+    """As close to float64 with matrix units as without; an infinity times 0 is NaN in each."""
     done = run_python("-c", PRODUCTS, TORCH_DML_MATRIX_UNITS=mode, TORCH_DML_FALLBACK="error")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -80,7 +80,9 @@ def test_products(mode: str) -> None:
 
 
 def test_capture_of_the_first_product() -> None:
-    """Which cannot wait for the check of the units: it is computed without them, and rightly."""
+    """The capture cannot wait for the units' self-test: the product is computed without them,
+    correctly.
+    """
     code = """
 import torch
 x = torch.randint(-3, 4, (32, 32)).half()
@@ -104,8 +106,8 @@ assert torch.equal((given @ given).cpu(), (x.float() @ x.float()).half())
 
 
 def product(folder: Path, code: str = PRODUCT) -> tuple[int, str]:
-    """Run a product of halves in a new process; return how many kernels for matrix units it made,
-    and what it said.
+    """Run a product in half precision in a new process; return how many kernels for matrix units it
+    compiled, and its log.
     """
     kernels = folder / "kernels"
     for file in kernels.glob("*"):
@@ -125,8 +127,8 @@ def product(folder: Path, code: str = PRODUCT) -> tuple[int, str]:
     os.environ.get("TORCH_DML_PROFILE") == "minimum", reason="that profile's workgroups are too small for the kernels"
 )
 def test_the_verdict_is_kept(tmp_path: Path) -> None:
-    """The first process tries the units, later ones believe what is noted, and nobody a file that
-    is not sound.
+    """The first process tests the units, later ones use the stored verdict, and none uses a corrupt
+    file.
     """
     tried, said = product(tmp_path)
     file = notes.file(tmp_path / "cache")
@@ -134,11 +136,11 @@ def test_the_verdict_is_kept(tmp_path: Path) -> None:
     content = good[64:]
     assert b"Half 16x16x16" in content and content.endswith(b"\tright\n") and said == ""
     assert notes.rewritten(good, content) == good
-    # One is the product's own.
+    # One is the product's own kernel.
     known, _ = product(tmp_path)
     assert tried > known == 1
     assert file.read_bytes() == good
-    # What is known need not be waited for in a capture.
+    # A stored verdict needs no waiting in a capture.
     captured = PRODUCT.replace(
         "assert", "graph = torch.dml.Graph()\nwith torch.dml.graph(graph):\n    given @ given\nassert"
     )

@@ -54,7 +54,7 @@ def test_kernels_have_names_and_times(step):
     names = {e.name() for e in events}
     assert {"dml::tanh", "dml::mse_loss_backward", "dml::download"} <= names
     assert any(name.startswith("dml::gemm") for name in names)
-    # One queue: nothing runs beside another.
+    # There is one queue: kernels do not overlap.
     times = sorted((e.start_ns(), e.start_ns() + e.duration_ns()) for e in events)
     assert all(first[1] <= second[0] + 1 for first, second in pairwise(times))
 
@@ -66,7 +66,7 @@ def test_operators_have_their_kernels_times(step):
     for name in ("aten::tanh", "aten::addmm", "aten::mm", "aten::tanh_backward", "aten::mse_loss"):
         assert rows[name].self_device_time_total > 0, name
     assert rows["aten::tanh"].self_device_time_total == pytest.approx(rows["dml::tanh"].self_device_time_total)
-    # What an operator calls counts in its total; launches are on the host.
+    # The time of called operators counts in the total; launches are on the host.
     assert rows["aten::linear"].device_time_total == pytest.approx(rows["aten::addmm"].device_time_total)
     assert rows["dml_launch"].cpu_time_total > 0 and rows["dml_launch"].count >= 10
     assert "Self DML" in profiler.key_averages().table(sort_by="self_device_time_total")
@@ -82,7 +82,7 @@ def test_nested_ranges_sum_up(step):
 
 
 def test_kernels_lie_between_their_launch_and_the_synchronisation(step):
-    """The device's clock is mapped to the host's."""
+    """The device's clock is converted to the host's."""
     with profile(activities=BOTH) as profiler:
         step().item()
         with record_function("late"):
@@ -109,7 +109,7 @@ def test_chrome_trace(step, tmp_path: Path):
     assert tanh["args"]["operator"] == "aten::tanh"
     assert len(tanh["args"]["grid"]) == 3 and tanh["args"]["block"] == [256, 1, 1]
     assert tanh["args"]["bytes read"] == tanh["args"]["bytes written"] == 16 * 64 * 4
-    # The operator it belongs to, on another track, with its shapes.
+    # The operator of the kernel, on another track, with its shapes.
     (operator,) = [
         e for e in events if e.get("cat") == "cpu_op" and e["args"].get("External id") == tanh["args"]["External id"]
     ]
@@ -144,7 +144,7 @@ def test_device_only(step):
 
 def test_work_before_and_after_is_not_recorded():
     x = torch.ones(100, device="dml")
-    x.exp()  # is not yet submitted when the profile starts
+    x.exp()  # not yet submitted when the profile starts
     with profile(activities=BOTH) as profiler:
         x.sin()
     x.cos()
@@ -186,7 +186,7 @@ def test_backward_threads_keep_their_operators():
 
 
 def test_a_lone_operator_runs_while_the_host_is_idle():
-    """Nothing that follows asks for it: the queue submits by itself."""
+    """Without any further work the queue submits by itself."""
     x = torch.ones(100, device="dml")
     x.sin()
     with profile(activities=BOTH) as profiler:

@@ -41,7 +41,7 @@ def test_memory_is_recorded():
         y = torch.zeros(3 << 20, dtype=torch.uint8, device="dml")
     (empty,) = [e for e in profiler.key_averages() if e.key == "aten::empty"]
     assert empty.device_memory_usage == 3 << 20 and y.is_dml
-    if not torch.cuda.is_available():  # of two accelerators torch's table shows CUDA
+    if not torch.cuda.is_available():  # with two accelerators torch's table shows CUDA
         assert "DML Mem" in profiler.key_averages().table()
 
 

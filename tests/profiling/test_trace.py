@@ -43,7 +43,7 @@ def test_trace_of_a_script(script: Path):
     target = script.parent / "out.json"
     done = run_python("-m", "torch_dml", "trace", "-o", str(target), str(script), "--epochs", "3", "-o", "x")
     assert done.returncode == 0, done.stderr
-    # The script's output is its own.
+    # The script's output is unchanged.
     assert done.stdout == "arguments ['--epochs', '3', '-o', 'x'] main __main__ 1.0\n"
     for word in ("dml::tanh", "dml::gemm", "mean µs", "perfetto", "out.json"):
         assert word in done.stderr
@@ -109,7 +109,7 @@ def test_breakdown(tmp_path: Path):
         assert all(stages[name] > 0 for name in ("unpack", "shape", "lookup", "enqueue", "submit")), stages
         assert stages["record"] + operator["beside"].get("record", 0) > 0, operator
         assert operator["clock"] > 0 and operator["measuring off"] > 0
-    # Filling makes no tensor.
+    # fill_ allocates no tensor.
     fill = report["operators"]["x.fill_(1.0), 16 elements"]
     assert fill["stages"]["allocate"] == pytest.approx(0, abs=0.05)
 

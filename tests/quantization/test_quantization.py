@@ -1,4 +1,4 @@
-"""Fake quantisation and products with quantised weights, against the CPU or float64."""
+"""Fake quantisation and products with quantised weights, compared with the CPU or float64."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPECIAL = torch.tensor([float("inf"), -float("inf"), float("nan"), 0.0, -0.0, 1e
 
 
 def numbers(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Normally distributed numbers, halves of levels among them, which round to even."""
+    """Normally distributed numbers, including midpoints between levels, which round to even."""
     x = torch.randn(sizes) * 3
     return torch.where(torch.rand(sizes) < 0.3, (x * 2).round() / 2, x).to(dtype)
 
@@ -133,7 +133,7 @@ def test_errors_of_fake_quantize() -> None:
 
 
 def observed(x: torch.Tensor, *state: torch.Tensor, rows: bool, symmetric: bool, low: int, high: int) -> list:
-    """Three batches, the last one much wider: results, and what becomes of the state."""
+    """Three batches, the last one much wider: results, and the final state."""
     results = []
     for factor in (1.0, 0.5, 20.0):
         results += torch.ops.aten._fused_moving_avg_obs_fq_helper(
@@ -203,7 +203,7 @@ def test_gradients_of_the_observer() -> None:
 
 
 def test_observer_sizes_its_state() -> None:
-    """Rows along another dimension, and state that has no elements yet, as CUDA has it."""
+    """Rows along another dimension, and a state that is empty at first, as on CUDA."""
     x = numbers(3, 5, 4)
     state = [t.to("dml") for t in state_of(0)]
     y, mask = torch.ops.aten._fused_moving_avg_obs_fq_helper(x.to("dml"), *state, 0.1, -128, 127, 1, True, False)
@@ -249,8 +249,8 @@ for m, k, n in ((32, 80, 48), (33, 61, 19)):
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["0", "1", "emulate"])
 def test_int_mm_on_matrix_units(mode: str) -> None:
-    """The adapter's where it has them, emulated and none: the same integers, however operands
-    lie.
+    """On the adapter's units if it has any, on emulated ones, and without: the same integers, for
+    all layouts.
     """
     done = run_python("-c", INT8, TORCH_DML_MATRIX_UNITS=mode, TORCH_DML_FALLBACK="error")
     assert done.returncode == 0, done.stderr
@@ -318,7 +318,7 @@ def test_int4_weights_of_unaligned_rows() -> None:
 
 
 def reordered(weight: torch.Tensor, dtype: torch.dtype, transpose: bool) -> torch.Tensor:
-    """PyTorch's own order of CUDA's weights, of a tensor on the CPU, which its function refuses."""
+    """PyTorch's own order of CUDA's weights, for a CPU tensor, which its function refuses."""
     source = inspect.getsource(conversions.quantized_weight_reorder_for_mixed_dtypes_linear_cutlass)
     names = dict(vars(conversions))
     exec(source.replace('"cuda"', '"cpu"'), names)

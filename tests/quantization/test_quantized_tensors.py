@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-import gc
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from tests.support.compare import assert_same_error
+from tests.support.memory import allocated
 
 # Quantisation in eager mode warns that it moves to another package.
 pytestmark = [
@@ -40,7 +41,7 @@ def assert_same_quantised(ours: torch.Tensor, theirs: torch.Tensor) -> None:
 
 
 def numbers(*sizes: int) -> torch.Tensor:
-    """Numbers, some of them halves between two integers of scale 0.25, some beyond all."""
+    """Numbers, some of them midpoints between two integers with scale 0.25, some out of range."""
     x = 8 * torch.randn(sizes)
     flat = x.view(-1)
     count = min(40, flat.numel())
@@ -73,7 +74,7 @@ def test_nan_and_strange_scales(dtype: torch.dtype) -> None:
     assert_same_quantised(
         torch.quantize_per_tensor(x.to("dml"), 0.1, 2, dtype), torch.quantize_per_tensor(x, 0.1, 2, dtype)
     )
-    # PyTorch's CPU kernel for zero points that are floats ends the process with int32.
+    # PyTorch's CPU kernel for float zero points crashes the process with int32.
     for zeros in (torch.zeros(1, dtype=torch.int64), torch.zeros(1))[: 1 if dtype == torch.qint32 else 2]:
         ours = torch.quantize_per_channel(x[None].to("dml"), torch.ones(1), zeros, 0, dtype)
         theirs = torch.quantize_per_channel(x[None], torch.ones(1), zeros, 0, dtype)
@@ -218,7 +219,19 @@ def test_errors() -> None:
     for zero in (-1, 256):
         zeros = torch.tensor([0, zero, 0])
         assert_same_error(lambda t, z=zeros: torch.quantize_per_channel(t, torch.ones(3), z, 0, torch.quint8), x)
-    assert_same_error(lambda t: t.copy_(x.to(t.device, torch.float64)), per_tensor())
+        empty = partial(
+            torch._empty_per_channel_affine_quantized,
+            [3, 4],
+            scales=torch.ones(3),
+            zero_points=zeros,
+            axis=0,
+            dtype=torch.quint8,
+        )
+        assert_same_error(lambda t, empty=empty: empty(device=t.device).copy_(t), x)
+    for dtype in (torch.float64, torch.complex64, torch.float8_e5m2):
+        for make in (per_tensor, per_channel):
+            assert_same_error(lambda t, dtype=dtype: t.copy_(x[:1, :1].to(t.device, dtype)), make())
+    assert_same_error(lambda t: t.copy_(x[:1, :2].to(t.device)), per_tensor())
     assert_same_error(lambda t: t.copy_(per_channel().to(t.device)), per_tensor())
     nibbles = torch.quantize_per_channel(x, torch.rand(3) + 0.1, torch.rand(3), 0, torch.quint4x2)
     for refused in (
@@ -241,7 +254,7 @@ def test_dynamic_linear(rows: tuple[int, ...], bias: bool) -> None:
     x = torch.randn(*rows, 37)
     expected, got = layer(x), layer(x.to("dml"))
     assert got.device.type == "dml" and got.shape == expected.shape and got.stride() == expected.stride()
-    # Some of the CPU's kernels quantise the input more finely than they are told to.
+    # Some of the CPU's kernels quantise the input more finely than requested.
     step = 2 * float(x.max() - x.min()) / 127 if x.numel() else 0.0
     torch.testing.assert_close(got.cpu(), expected, rtol=1e-5, atol=step * 0.3 + 1e-5)
     with_scale = torch.quantize_per_tensor_dynamic(x, torch.quint8, True).dequantize() if x.numel() else x
@@ -299,21 +312,16 @@ def test_the_weights_and_not_the_operator_say_what_a_dynamic_layer_computes() ->
 def test_weights_go_with_their_layer() -> None:
     x = torch.randn(4, 16, device="dml")
 
-    def used() -> int:
-        gc.collect()
-        torch.dml.synchronize()
-        return torch.dml.memory_allocated()
-
     quantised(nn.Sequential(nn.Linear(16, 8)))(x)
-    before = used()
+    before = allocated()
     layer = quantised(nn.Sequential(nn.Linear(16, 4096)))
     layer(x)
-    assert used() >= before + 16 * 4096
+    assert allocated() >= before + 16 * 4096
     alive = weakref.ref(layer)
     del layer
-    assert used() >= before and alive() is None
-    quantised(nn.Sequential(nn.Linear(16, 8)))(x)  # The next layer's weights take their place.
-    assert used() < before + 16 * 4096
+    assert allocated() >= before and alive() is None
+    quantised(nn.Sequential(nn.Linear(16, 8)))(x)  # The next layer's weights reuse their memory.
+    assert allocated() < before + 16 * 4096
 
 
 def test_dynamic_linear_of_a_transposed_input() -> None:

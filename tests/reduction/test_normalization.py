@@ -1,4 +1,4 @@
-"""Normalisation against the CPU, forward and backward."""
+"""Normalisation, compared with the CPU, forward and backward."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_batch_norm_without(training):
 
 
 def strides_of(run, *args):
-    """Results of the device and the CPU agree, strides included."""
+    """Results of the device and the CPU agree, including strides."""
     theirs, ours = run(*args), run(*[a.to("dml") for a in args])
     for one, other in zip(ours, theirs, strict=True):
         assert_same(one, other, 1e-4, 1e-5)
@@ -81,7 +81,7 @@ def test_channels_last(shape, memory_format):
         y, mean, scale = torch.native_group_norm(x, w, w, n, c, hw, groups, 1e-5)
         return y, *aten.native_group_norm_backward(g, x, mean, scale, w, n, c, hw, groups, [True] * 3)
 
-    if shape != (2, 3, 1, 1):  # a group of one element has no spread: gradients are noise
+    if shape != (2, 3, 1, 1):  # a group of one element has no variance: gradients are rounding errors
         strides_of(group, x, g, w)
     strides_of(batch, x, g, w)
 
@@ -101,7 +101,7 @@ def test_batch_norm_of_any_strides():
 
 
 def test_running_statistics_of_infinite_elements():
-    """An infinite element makes the mean infinite; only both infinities make it NaN."""
+    """An infinite element makes the mean infinite; only infinities of both signs make it NaN."""
     x = torch.randn(4, 5, 30)
     for i, values in enumerate([[math.inf], [-math.inf], [math.inf] * 3, [math.inf, -math.inf], [math.nan]]):
         x[: len(values), i, 7] = torch.tensor(values)
@@ -112,7 +112,7 @@ def test_running_statistics_of_infinite_elements():
 
 def test_batch_norm_of_one_element_and_of_none():
     run = lambda x, m, v: (torch.native_batch_norm(x, None, None, m, v, True, 0.3, 1e-5), m, v)  # noqa: E731
-    # The CPU's x * a - mean * a is not quite 0.
+    # The CPU's x * a - mean * a is not exactly 0.
     assert_matches_cpu(run, torch.randn(1, 3), torch.randn(3), torch.rand(3))
     nothing = torch.zeros(0, 3, 4, device="dml")
     with pytest.raises(RuntimeError, match="input tensor must have at least one element"):
@@ -296,7 +296,7 @@ def test_group_norm_shapes_and_errors():
     assert_matches_cpu(norm, leaf(2, 4, 3, 3).detach().to(memory_format=torch.channels_last).requires_grad_())
     empty = lambda x, c: torch.native_group_norm(x, None, None, x.shape[0], 4, c, 2, 1e-5)  # noqa: E731
     assert_matches_cpu(empty, torch.zeros(0, 4, 3), 3)
-    # The CPU refuses this from some version on.
+    # Some versions of the CPU refuse this.
     y, mean, scale = empty(torch.zeros(2, 4, 0, device="dml"), 0)
     assert y.shape == (2, 4, 0) and mean.eq(0).all() and scale.isnan().all()
     x = torch.randn(2, 4, 3, device="dml")
@@ -317,7 +317,7 @@ def test_rms_norm(shape, axes, dtype):
     x, w = leaf(*shape, dtype=dtype), leaf(*normalized, dtype=dtype)
     assert_matches_cpu(lambda x, w: F.rms_norm(x, normalized, w), x, w)
     assert_matches_cpu(lambda x: F.rms_norm(x, normalized, eps=0.1), x)
-    # Without eps it is that of float32, or of float64 in that.
+    # The default eps is float32's, or float64's for float64.
     eps = torch.finfo(torch.float64 if dtype == torch.float64 else torch.float32).eps
     norm = lambda x: aten._fused_rms_norm(x, normalized, None, None if x.dtype == dtype else eps)  # noqa: E731
     assert_matches_cpu(norm, x.detach() * 1e-4)
@@ -386,8 +386,8 @@ def test_autocast():
 
 @dtypes(torch.float32, torch.float64)
 def test_synchronized(dtype):
-    """The parts of SyncBatchNorm, over two devices' halves, give what one batch norm of the whole
-    gives.
+    """The parts of SyncBatchNorm, over the halves on two devices, give the result of one batch norm
+    of the whole.
     """
     x, g = (torch.randn(6, 3, 4, 5).to(dtype) for _ in range(2))
     w, b, mean, var = (torch.rand(3).to(dtype) + 0.5 for _ in range(4))
@@ -440,7 +440,7 @@ def test_weight_norm_interface():
     v, cl = torch.randn(4, 3, 5, 2), torch.randn(4, 3, 5, 2).to(memory_format=torch.channels_last)
     for dim, g in ((0, torch.randn(4, 1, 1, 1)), (3, torch.randn(1, 1, 1, 2))):
         assert_matches_cpu(lambda v, g, dim=dim: aten._weight_norm_interface(v, g, dim), v, g)
-        # The CPU's kernel takes any memory for row-major.
+        # The CPU's kernel treats any memory as row-major.
         same = [aten._weight_norm_interface(x.to("dml"), g.to("dml"), dim) for x in (cl, cl.contiguous())]
         assert_same(same[0], [t.cpu() for t in same[1]])
         norms = torch.rand_like(g) + 1

@@ -1,4 +1,4 @@
-"""Reductions against the CPU: dtypes, dims, strides, empty and 0-dim tensors, out=, errors,
+"""Reductions, compared with the CPU: dtypes, dims, strides, empty and 0-dim tensors, out=, errors,
 gradients.
 """
 
@@ -258,7 +258,7 @@ def test_empty_and_zero_dim():
 @pytest.mark.filterwarnings("ignore:.*degrees of freedom")
 @pytest.mark.parametrize("elements", [1, 64, 2**23])
 def test_reductions_of_nothing_load_nothing(elements):
-    """Of a storage's beginning, where a load before the first element is one outside of memory."""
+    """At a storage's beginning, where a load before the first element would be out of memory."""
     storage = torch.ones(elements).to("dml")
     for size, stride in (((0,), (1,)), ((6, 0), (1, 1)), ((0, 6), (1, 1)), ((3, 0, 2), (0, 1, 0)), ((2, 0), (7, 3))):
         x = storage.as_strided(size, stride)
@@ -418,7 +418,7 @@ def test_same_bits_twice():
 
 @pytest.mark.parametrize("name", ["min", "max"])
 def test_extremum_of_no_flags(name):
-    """The CPU takes no elements where a result is given, and writes what every other would beat."""
+    """The CPU accepts no elements if `out=` is given, and writes the identity of the reduction."""
     function = getattr(torch.ops.aten, name).unary_out
     x = torch.empty(6, 0, dtype=torch.bool)
     assert_matches_cpu(lambda x: function(x, out=torch.zeros((), dtype=torch.float64, device=x.device)), x)

@@ -1,4 +1,4 @@
-"""Cumulative sums, products and extrema against the CPU."""
+"""Cumulative sums, products and extrema, compared with the CPU."""
 
 from __future__ import annotations
 

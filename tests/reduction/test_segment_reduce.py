@@ -1,4 +1,4 @@
-"""Reductions of segments and their gradients, against the CPU."""
+"""Reductions of segments and their gradients, compared with the CPU."""
 
 from __future__ import annotations
 

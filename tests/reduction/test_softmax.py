@@ -1,4 +1,4 @@
-"""softmax and log_softmax against the CPU."""
+"""softmax and log_softmax, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ def test_out_and_errors(function):
 @pytest.mark.parametrize("function", FUNCTIONS)
 @dtypes(torch.float16, torch.float32, torch.float64)
 def test_bits_do_not_depend_on_the_address(function, dtype):
-    """Rows that are not aligned to 16 bytes are moved element by element, and dealt out as those
-    that are.
+    """Rows that are not aligned to 16 bytes are loaded element by element, and distributed like
+    aligned ones.
     """
     for n in (8, 48, 1024, 4096, 8192):
         x = torch.randn(3, n, device="dml", dtype=dtype)

@@ -1,6 +1,4 @@
-"""Operators on few numbers of many: trace, cross products, hashes, extremes, covariances,
-differences.
-"""
+"""Smaller reductions: trace, cross products, hashes, extremes, covariances, differences."""
 
 from __future__ import annotations
 
@@ -71,8 +69,8 @@ def test_covariance_and_differences():
 
 
 def test_gradients_of_logcumsumexp():
-    """PyTorch's formula takes the logarithm of the gradient, and loses digits: no more of them here
-    than on the CPU.
+    """PyTorch's formula takes the logarithm of the gradient, and loses digits, but no more than on
+    the CPU.
     """
     assert_matches_cpu(lambda x: x.logcumsumexp(1), torch.randn(6, 40, dtype=torch.float64, requires_grad=True))
     x = torch.randn(6, 40) * 50

@@ -1,5 +1,5 @@
-"""Gradients through random samples: torch.distributions' reparameterised ones, and what they are
-made of.
+"""Gradients through random samples: the reparameterised distributions of torch.distributions, and
+the operators that they use.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def gamma_gradient(a: float, x: float) -> float:
     """By its definition, to 30 digits."""
     with mpmath.workdps(45):
         a, x = mpmath.mpf(a), mpmath.mpf(x)
-        upper = x > a  # The one of the two functions that is small.
+        upper = x > a  # The smaller one of the two functions.
         change = mpmath.diff(lambda a: mpmath.gammainc(a, x if upper else 0, mpmath.inf if upper else x), a)
         whole = mpmath.gammainc(a, x if upper else 0, mpmath.inf if upper else x)
         change = change - whole * mpmath.digamma(a)
@@ -59,7 +59,7 @@ def beta_points() -> tuple[torch.Tensor, ...]:
     x = torch.distributions.Beta(a, b).sample()
     x[::3] = torch.rand(20, dtype=torch.float64)
     x = x.clamp(1e-6, 1 - 1e-4).float().double()
-    # As float32 has them, so that both types compute the same.
+    # Rounded to float32, so that both dtypes compute the same.
     return x, a, (a + b).float().double()
 
 
@@ -70,7 +70,9 @@ POINTS = {
 
 
 def room(*arguments: torch.Tensor) -> torch.Tensor:
-    """How much a rounding of `total` counts, from which a parameter is the distance of `a`."""
+    """The effect of a rounding of `total`, from which a parameter is computed by subtracting
+    `a`.
+    """
     if len(arguments) == 2:
         return torch.ones(())
     _, a, total = arguments
@@ -78,7 +80,7 @@ def room(*arguments: torch.Tensor) -> torch.Tensor:
 
 
 def assert_near(function: Callable[..., torch.Tensor], *args: torch.Tensor) -> None:
-    """The device gives what the CPU, whose functions are good to three digits, gives; with its
+    """The device agrees with the CPU, whose functions are accurate to three digits, and has its
     strides.
     """
     got, want = (function(*to_device(args, device)) for device in ("dml", "cpu"))
@@ -99,8 +101,8 @@ def test_definition(name: str) -> None:
 
 @pytest.mark.parametrize("name", POINTS)
 def test_nearer_than_the_cpu(name: str) -> None:
-    """Beside float64, whose own error the definition shows; the CPU approximates both to three
-    digits or so.
+    """Compared with float64, whose own error the definition shows; the CPU approximates both to
+    about three digits.
     """
     torch.manual_seed(3)
     count = 4000
@@ -124,7 +126,7 @@ def test_nearer_than_the_cpu(name: str) -> None:
 
 
 def test_large_shapes() -> None:
-    """A sample is about `shape + z sqrt(shape)`, so that its derivative nears
+    """A sample is about `shape + z sqrt(shape)`, so its derivative is close to
     `1 + z / (2 sqrt(shape))`.
     """
     for dtype in (torch.float32, torch.float64):
@@ -139,7 +141,7 @@ def test_large_shapes() -> None:
 def test_edges() -> None:
     a = torch.tensor([1.0, 0.0, 2.0, -1.0, 1.0, INF, 1.0, NAN, 1.0, INF, 0.5])
     x = torch.tensor([0.0, 1.0, -1.0, 1.0, -0.0, 1.0, INF, 1.0, NAN, INF, 1e3])
-    # The last one is far in the tail, where the CPU's is off by a tenth.
+    # The last one is far in the tail, where the CPU's error is a tenth.
     assert_same(aten._standard_gamma_grad(a.to("dml"), x.to("dml"))[:-1], aten._standard_gamma_grad(a, x)[:-1], 1e-3, 0)
     assert abs(aten._standard_gamma_grad(a.to("dml"), x.to("dml"))[-1].item() - gamma_gradient(0.5, 1e3)) < 1e-5
     x = torch.tensor([0.0, 1.0, 1.0, NAN, 0.5, 0.5, 0.5, 1e-38, -0.5, 0.5])
@@ -198,7 +200,7 @@ DISTRIBUTIONS: dict[str, tuple[Callable[..., distributions.Distribution], list[t
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_gradients_of_the_mean(name: str) -> None:
-    """Gradients of samples' means are near those of the distribution's mean."""
+    """Gradients of samples' means are close to those of the distribution's mean."""
     make, parameters = DISTRIBUTIONS[name]
     if not hasattr(distributions, "InverseGamma") and name == "inverse gamma":
         pytest.skip("this torch has none")

@@ -130,7 +130,7 @@ def test_fork_rng_leaves_the_state():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_seeding_starts_no_driver():
-    """And counts all the same, for each device that is used later."""
+    """The seed is used by each device that is opened later."""
     body = """
 import torch, torch_dml
 torch.manual_seed(11)

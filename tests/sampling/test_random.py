@@ -1,4 +1,4 @@
-"""Random numbers: reproducible from a seed, the same on every adapter, of the right
+"""Random numbers: reproducible from a seed, the same on every adapter, and with the right
 distribution.
 """
 
@@ -37,7 +37,7 @@ def test_known_answers() -> None:
         pair = torch.rand(2, dtype=torch.float64, device="dml").tolist()
         joined = [((first[i] >> 5) * (1 << 26) + (first[i + 1] >> 6)) * 2.0**-53 for i in (0, 2)]
         assert pair == joined
-        # Box and Muller, in doubles here.
+        # Box and Muller's method, in doubles.
         seeded(seed)
         normal = torch.randn(2, device="dml")
         radius = math.sqrt(-2 * math.log(1 - (first[0] >> 8) * 2.0**-24))
@@ -115,7 +115,7 @@ def test_uniform(dtype: torch.dtype) -> None:
     unit = torch.rand(N, dtype=dtype, device="dml").cpu()
     assert unit.max() < 1
     assert unit.min() >= 0
-    # A narrow range, whose upper end rounding would reach.
+    # A narrow range, whose upper end would be reached by rounding.
     narrow = torch.empty(N, dtype=dtype, device="dml").uniform_(1, 1.0078125 + 1e-9 * (dtype == torch.float64)).cpu()
     assert narrow.max() < torch.tensor(1.0078125 + 1e-9 * (dtype == torch.float64), dtype=dtype)
     with pytest.raises(RuntimeError, match="from"):
@@ -338,7 +338,9 @@ def test_multinomial_refuses_what_is_no_weight() -> None:
 
 
 def test_distributions() -> None:
-    """Those of torch.distributions whose samples have a mean near the one they state."""
+    """The distributions of torch.distributions whose samples have a mean close to the stated
+    one.
+    """
     d, shape = torch.distributions, (20_000,)
 
     def on(*values: float) -> list[torch.Tensor]:
@@ -434,7 +436,7 @@ def test_normal_takes_no_place_for_integers() -> None:
 
 @dtypes(FLOATS)
 def test_numbers_do_not_depend_on_the_address(dtype: torch.dtype) -> None:
-    """A tensor whose samples are stored at once, and one that is not aligned for that."""
+    """A tensor whose samples are stored as vectors, and one that is not aligned for that."""
     for n in (1, 3, 4, 1023):
         for fill in (torch.Tensor.normal_, torch.Tensor.uniform_, torch.Tensor.bernoulli_):
             x, y = torch.empty(n, dtype=dtype, device="dml"), torch.empty(n + 1, dtype=dtype, device="dml")[1:]

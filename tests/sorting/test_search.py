@@ -1,4 +1,4 @@
-"""searchsorted, bucketize, isin, bincount and histc against the CPU."""
+"""searchsorted, bucketize, isin, bincount and histc, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_searchsorted_of_shapes():
         lambda s, v: (torch.searchsorted(s[..., :0], v), torch.searchsorted(s, v[..., :0])), rows, values
     )
     assert_matches_cpu(lambda s, v: torch.searchsorted(s[0, 0], v[0, 0, 0]), rows, values)
-    # Promotion: a Python number counts less than a tensor, a 0-dim tensor less than a dimensioned
-    # one.
+    # Promotion: a Python number counts less than a tensor, a 0-dim tensor less than one with
+    # dimensions.
     steps = torch.arange(5)
     assert_matches_cpu(lambda s: (torch.searchsorted(s, 1.5), torch.bucketize(2.5, s)), steps)
     assert_matches_cpu(lambda s, v: torch.searchsorted(s, v), steps, torch.tensor([1.5, 2.0]))
@@ -102,8 +102,8 @@ def test_bincount_with_weights(dtype):
 @dtypes(FLOATS)
 def test_histc(dtype):
     x = torch.rand(4, 700, dtype=torch.float64).to(dtype) * 4
-    # Where rounding decides to which bin an element belongs, it is the CPU's. In 16 bits that
-    # counts to 256 at least.
+    # Where rounding decides on an element's bin, it is the CPU's. 16-bit dtypes can count to at
+    # least 256.
     for bins, low, high in ((4, 0, 4), (10, 1, 3), (16, -2, 6)):
         assert_matches_cpu(lambda x, b=bins, low=low, high=high: x.histc(b, low, high), x[:, :60], widen=False)
     assert_matches_cpu(lambda x: (x.histc(4, 0, 4), x.histc(8, 1, 3)), x)
@@ -116,7 +116,7 @@ def test_histc(dtype):
 
 @dtypes(INTEGERS)
 def test_histc_of_integers(dtype):
-    """As CUDA counts them; the CPU does not."""
+    """Counted as on CUDA; the CPU does not support it."""
     x = torch.randint(0, 100, (3, 500)).to(dtype)
     for bins, low, high in ((10, 0, 100), (7, 3, 90), (100, 0, 0), (3, 5, 5), (300, 10, 20)):
         least, largest = (low, high) if low != high else (int(x.min()), int(x.max())) if low == 0 else (4, 6)
@@ -134,7 +134,7 @@ def test_histc_of_integers(dtype):
 def test_histc_limits_beyond_the_dtype():
     for low, high in ((-7, 255), (0, 256), (-7, 0)):
         assert_same_error(lambda x, low=low, high=high: x.histc(3, low, high), torch.arange(5, dtype=torch.uint8))
-    # Fractions are compared before they become integers.
+    # Fractions are compared before the conversion to integers.
     assert_same_error(lambda x: x.histc(10, 0.1, 0), torch.arange(5, dtype=torch.int8))
     for dtype, low, high in ((torch.float16, -16777216.0, 0), (torch.bfloat16, 0, 1e39), (torch.float32, 0, 1e39)):
         assert_same_error(lambda x, low=low, high=high: x.histc(3, low, high), torch.rand(5).to(dtype))

@@ -1,5 +1,5 @@
-"""Sorting and selection around the lengths at which the way to the result changes, and of rows that
-are hard on it.
+"""Sorting and selection around the lengths at which the algorithm changes, and with difficult
+rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.support.dtypes import ALL, dtypes
 
 
 def bits(x: torch.Tensor) -> torch.Tensor:
-    """What tells NaN from NaN and zero from zero."""
+    """The bits, which distinguish NaNs and zeros."""
     return x.contiguous().view(torch.uint8)
 
 
@@ -26,7 +26,7 @@ def assert_sorts(x: torch.Tensor, dim: int = -1, descending: bool = False) -> No
 
 
 def any_bits(*sizes: int, dtype: torch.dtype) -> torch.Tensor:
-    """Elements of all bits there are: NaN of every payload, both zeros, extreme integers."""
+    """Elements with any bits: NaN of every payload, both zeros, extreme integers."""
     if dtype == torch.bool:
         return torch.rand(*sizes) > 0.5
     words = torch.randint(-(2**63), 2**63 - 1, sizes).view(torch.int64)
@@ -47,7 +47,7 @@ def test_dtypes(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("n", [1, 128, 129, 256, 257, 2048, 4095, 4096, 4097, 8192, 65_537, (1 << 20) + 3])
 def test_lengths(n: int) -> None:
     assert_sorts(torch.randn(n))
-    # Many are equal, so the order of equal ones shows.
+    # Many are equal, so that the order of equal ones is visible.
     assert_sorts(torch.randint(-3, 3, (n,), dtype=torch.int32), descending=True)
 
 

@@ -1,4 +1,4 @@
-"""Sorting and selection by rank against the CPU."""
+"""Sorting and selection by rank, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import torch
 
 from tests.support.compare import assert_matches_cpu, assert_same
 from tests.support.dtypes import ALL, FLOATS, INTEGERS, NUMBERS, dtypes
+from tests.support.memory import allocated
 
 
 def sample(*sizes, dtype=torch.float32, ties=True):
-    """Elements of which some are equal, or all different."""
+    """Elements, some of which are equal, or all different."""
     if dtype == torch.bool:
         return torch.rand(*sizes) > 0.5
     if not ties:
@@ -34,7 +35,7 @@ def sorted_rows(x, dim=-1, descending=False):
 
 
 def holds(x, indices, values, dim=-1):
-    """The values are where the indices say."""
+    """Whether the values are the elements at the indices."""
     assert_same(x.gather(dim, indices.cpu()), values.cpu())
 
 
@@ -105,8 +106,8 @@ def test_gradients():
 
 @dtypes(NUMBERS)
 def test_topk_of_dtypes(dtype):
-    # The ways to the result differ by length and by how a row lies; the dtype changes only how
-    # elements compare.
+    # The algorithm depends on length and memory layout of a row; the dtype only affects
+    # comparisons.
     every = (((4, 30), 1), ((30, 4), 0), ((2, 60), -1), ((3000, 2), 0), ((2, 5000), 1))
     for shape, dim in every if dtype == torch.float32 else every[1::3]:
         x = sample(*shape, dtype=dtype)
@@ -138,8 +139,8 @@ def test_topk_of_special_values():
 @dtypes(FLOATS)
 @pytest.mark.parametrize("largest", [True, False])
 def test_topk_of_both_zeros(dtype, largest):
-    """They are equal, and stay as they stand; the CPU leaves no more than four so, of which it
-    sorts by insertion.
+    """They are equal, and keep their order; on the CPU up to four do, which it sorts by
+    insertion.
     """
     for row in (
         [-0.0, 0.0],
@@ -196,8 +197,8 @@ def test_of_scalars():
 def test_quantiles(dtype):
     x = torch.randn(5, 31, dtype=dtype)
     q = torch.tensor([0.0, 0.1, 0.5, 0.77, 1.0], dtype=dtype)
-    # Between which elements a quantile lies depends on how its product with their number is
-    # rounded.
+    # The elements between which a quantile is depend on the rounding of its product with their
+    # number.
     for method in ("linear", "lower", "higher", "midpoint", "nearest"):
         assert_matches_cpu(
             lambda x, q, m=method: (x.quantile(q, 1, interpolation=m), x.quantile(0.3)), x, q, widen=False
@@ -222,7 +223,7 @@ def test_mode(dtype):
 
 @dtypes(FLOATS)
 def test_mode_of_nan(dtype):
-    """NaN equals nothing, wherever it is; the CPU's mode depends on that."""
+    """NaN equals nothing, wherever it is; the CPU's mode depends on its position."""
     nan = math.nan
     for row, mode in (([2, nan, 1, 2], 2), ([nan, 1, nan, 1], 1), ([nan, nan, 3], 3), ([1, nan, 2, 1, nan, 2, 2], 2)):
         rows = torch.tensor([*itertools.islice(itertools.permutations(row), 200)], dtype=dtype)
@@ -247,12 +248,11 @@ def test_errors():
 
 def test_sorting_takes_the_memory_of_two_passes():
     x = torch.randn(1 << 20, device="dml")
-    torch.dml.synchronize()
+    before = allocated()
     torch.dml.reset_peak_memory_stats()
-    before = torch.dml.memory_allocated()
     values, _indices = x.sort()
     taken = torch.dml.max_memory_allocated() - before
     assert torch.equal(values.cpu(), x.cpu().sort().values)
-    # Results of 4 and 8 bytes an element, and twice a key and a position beside the first keys; a
-    # little for counts.
+    # Results of 4 and 8 bytes an element, and two buffers of a key and a position in addition to
+    # the first keys; a little for counts.
     assert taken <= x.numel() * (4 + 8 + 2 * (4 + 4) + 4) * 1.05

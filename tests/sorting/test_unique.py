@@ -1,4 +1,4 @@
-"""unique and its kin against the CPU."""
+"""unique and similar operators, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_special_values():
     x = torch.tensor([math.nan, 1.0, math.nan, -0.0, 0.0, 1.0, math.inf, -math.inf, math.inf])
     assert_matches_cpu(everything(torch.unique), x)
     assert_matches_cpu(everything(torch.unique_consecutive), x)
-    # The CPU's order is not defined where a NaN is compared.
+    # The CPU's order is undefined if a NaN is compared.
     rows = torch.tensor([[0.0, 1.0], [-0.0, 1.0], [2.0, 3.0], [math.nan, 5.0], [math.nan, 5.0]])
     assert_matches_cpu(everything(torch.unique, dim=0), rows)
     assert_matches_cpu(everything(torch.unique_consecutive, dim=0), rows)

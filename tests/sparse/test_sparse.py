@@ -1,7 +1,8 @@
-"""Indices of sparse tensors, against the CPU."""
+"""Indices of sparse tensors, compared with the CPU."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ def csr_to_coo(crow: torch.Tensor, col: torch.Tensor, **options: Any) -> torch.T
 
 
 def compressed(*batch: int, rows: int, nnz: int, dtype: torch.dtype = torch.int64) -> tuple[torch.Tensor, torch.Tensor]:
-    """Where the rows of random elements begin, and their columns. Some rows have none."""
+    """The beginnings of rows of random elements, and their columns. Some rows are empty."""
     ends = torch.randint(0, nnz + 1, (*batch, rows - 1)).sort(-1).values
     first = ends.new_zeros(*batch, 1)
     return torch.cat([first, ends, first + nnz], -1).to(dtype), torch.randint(0, 9, (*batch, nnz)).to(dtype)
@@ -75,12 +76,12 @@ def test_csr_to_coo_into_a_tensor() -> None:
     assert_same_outcome(lambda x, y, out: into(x, y, out, out_int32=True), crow, col, torch.empty(3, 22).int())
     with pytest.warns(UserWarning, match="resized"):
         assert_same_outcome(into, crow, col, torch.empty(5).long())
-    # The CPU takes contiguous results only.
+    # The CPU supports contiguous results only.
     strided = torch.empty(22, 3, dtype=torch.int64, device="dml").t()
     expected = csr_to_coo(crow, col)
     assert torch.equal(into(crow.to("dml"), col.to("dml"), strided).cpu(), expected)
     assert strided.stride() == (1, 3)
-    # Results that lie where the columns were.
+    # Results in the memory of the columns.
     shared = torch.zeros(3, 22, dtype=torch.int64, device="dml")
     shared[0] = col.reshape(-1).to("dml")
     assert torch.equal(into(crow.to("dml"), shared[0].view(2, 11), shared).cpu(), expected)
@@ -94,7 +95,7 @@ def test_errors_of_csr_to_coo() -> None:
     assert_same_error(csr_to_coo, crow > 3, col)
     assert_same_error(csr_to_coo, torch.tensor(0), torch.tensor(0))
     assert_same_error(lambda x, y: csr_to_coo(x, y, out=x.new_empty(0).int()), crow, col)
-    # The CPU's message says the first's dimensions twice.
+    # The CPU's message has the first tensor's dimensions twice.
     assert_same_error(csr_to_coo, crow, col[0], words=False)
     with pytest.raises(RuntimeError, match="got 2 and 1 dimensional"):
         csr_to_coo(crow.to("dml"), col[0].to("dml"))
@@ -134,7 +135,7 @@ def test_coo_to_csr_into_a_tensor() -> None:
 def test_coo_to_csr_of_wrong_arguments() -> None:
     assert_same_error(lambda x: coo_to_csr(x, 3), torch.tensor([1.0]))
     assert_same_error(lambda x: coo_to_csr(x, 3), torch.tensor([[0, 1]]))
-    # The CPU writes beyond its result; here rows that do not exist are counted by none.
+    # The CPU writes out of bounds; here elements of rows that do not exist are not counted.
     assert coo_to_csr(torch.tensor([0, 7], device="dml"), 3).tolist() == [0, 1, 1, 1]
     with pytest.raises(RuntimeError, match="negative dimension"):
         coo_to_csr(torch.tensor([0], device="dml"), -5)
@@ -144,3 +145,83 @@ def test_sspaddmm_of_strided_tensors() -> None:
     x = torch.ones(3, 3)
     assert_same_error(torch.sspaddmm, x, x, x)
     assert_same_error(lambda x: torch.sspaddmm(x, x, x, out=x.clone()), x)
+
+
+def are_valid(offsets: torch.Tensor, indices: torch.Tensor, rows: int, size: int, nnz: int) -> bool:
+    """The check raises an error if they are not."""
+    results = [torch._validate_compressed_sparse_indices(c, offsets, indices, rows, size, nnz) for c in (True, False)]
+    return results == [None, None]
+
+
+@dtypes(INDICES)
+@pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
+def test_indices_that_are_valid(batch: tuple[int, ...], dtype: torch.dtype) -> None:
+    for rows, size, density in [(1, 1, 1.0), (7, 50, 0.3), (300, 40, 0.5), (5, 3000, 0.9)]:
+        # Rows of one pattern, reversed: batches have as many entries.
+        pattern = torch.rand(rows, size) < density
+        tensors = [pattern if i % 2 == 0 else pattern.flip(0) for i in range(torch.Size(batch).numel())]
+        compressed = [t.float().to_sparse_csr() for t in tensors]
+        offsets = torch.stack([t.crow_indices() for t in compressed]).to(dtype).reshape(*batch, rows + 1)
+        indices = torch.stack([t.col_indices() for t in compressed]).to(dtype).reshape(*batch, -1)
+        assert are_valid(offsets, indices, rows, size, indices.size(-1))
+        assert are_valid(offsets.to("dml"), indices.to("dml"), rows, size, indices.size(-1))
+        laid_out = [lay_out(t.to("dml"), "transposed") if t.dim() > 1 else t.to("dml") for t in (offsets, indices)]
+        assert are_valid(*laid_out, rows, size, indices.size(-1))
+
+
+@dtypes(INDICES)
+@pytest.mark.parametrize(
+    ("offsets", "indices", "rows", "size"),
+    [
+        ([1, 1, 2, 4], [0, 1, 0, 1], 3, 2),
+        ([0, 1, 2, 3], [0, 1, 0, 1], 3, 2),
+        ([0, 3, 2, 4], [0, 1, 0, 1], 3, 2),
+        ([0, 3, 4, 4], [0, 1, 2, 0], 3, 2),
+        ([0, 1, 2, 4], [0, 1, 0, 2], 3, 2),
+        ([0, 1, 2, 4], [0, -1, 0, 1], 3, 2),
+        ([0, 1, 2, 4], [0, 1, 1, 0], 3, 2),
+        ([0, 1, 2, 4], [0, 1, 1, 1], 3, 2),
+        ([0, -5, 90, 4], [0, 1, 0, 1], 3, 2),
+        ([0], [0], 0, 0),
+        ([[0, 2], [0, 2]], [[0, 1], [1, 0]], 1, 2),
+        ([[0, 2], [0, 1]], [[0, 1], [0, 1]], 1, 2),
+        ([0, 1, 2], [0, 1], 3, 2),
+    ],
+)
+def test_indices_that_are_not(offsets: list[Any], indices: list[Any], rows: int, size: int, dtype: torch.dtype) -> None:
+    given = torch.tensor(offsets, dtype=dtype), torch.tensor(indices, dtype=dtype)
+    nnz = given[1].size(-1)
+    for is_crow in (True, False):
+        check = partial(torch._validate_compressed_sparse_indices, is_crow, cdim=rows, dim=size)
+        for count, other in [(nnz, dtype), (nnz + 1, dtype), (nnz, torch.float32), (nnz, torch.int16)]:
+            assert_same_error(partial(check, nnz=count), given[0], given[1].to(other))
+
+
+def test_indices_of_no_entries() -> None:
+    for device in ("cpu", "dml"):
+        assert are_valid(
+            torch.zeros(1, dtype=torch.int64, device=device), torch.empty(0, dtype=torch.int64, device=device), 0, 0, 0
+        )
+        assert are_valid(
+            torch.zeros(6, dtype=torch.int64, device=device), torch.empty(0, dtype=torch.int64, device=device), 5, 0, 0
+        )
+        assert are_valid(*torch.zeros(2, 0, 3, dtype=torch.int64, device=device), 2, 9, 3)
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "bsr", "bsc"])
+def test_invariants_of_new_tensors(layout: str) -> None:
+    blocks = {"blocksize": (2, 3)} if layout.startswith("b") else {}
+    sparse = torch.arange(24.0).reshape(4, 6).fmod(3.0).to_sparse(layout=getattr(torch, f"sparse_{layout}"), **blocks)
+    rows = layout.endswith("sr")
+    offsets = (sparse.crow_indices() if rows else sparse.ccol_indices()).to("dml")
+    indices = (sparse.col_indices() if rows else sparse.row_indices()).to("dml")
+    values = sparse.values().to("dml")
+
+    def make(offsets: torch.Tensor) -> torch.Tensor:
+        return torch.sparse_compressed_tensor(
+            offsets, indices, values, sparse.shape, layout=sparse.layout, check_invariants=True
+        )
+
+    assert torch.equal(make(offsets).cpu().to_dense(), sparse.to_dense())
+    with pytest.raises(RuntimeError, match="is not satisfied"):
+        make(offsets + 1)

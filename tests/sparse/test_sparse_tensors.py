@@ -1,4 +1,4 @@
-"""Sparse tensors of every layout on the device, against the CPU."""
+"""Sparse tensors of every layout on the device, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ layouts = pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: str(layo
 def coo(
     *sizes: int, entries: int, dense: tuple[int, ...] = (), dtype: torch.dtype = torch.float32, coalesced: bool = False
 ) -> torch.Tensor:
-    """Random entries, some of them at one place."""
+    """Random entries, some of them with equal indices."""
     indices = torch.stack([torch.randint(0, size, (entries,)) for size in sizes])
     values = _values(entries, *dense, dtype=dtype)
     made = torch.sparse_coo_tensor(indices, values, (*sizes, *dense))
@@ -46,7 +46,7 @@ def laid_out(x: torch.Tensor, layout: torch.layout, block: tuple[int, int] = (2,
 
 
 def matrix(rows: int = 12, columns: int = 9, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Dense, most of it zeros, with rows and columns that have nothing else."""
+    """A dense matrix, mostly zeros, with some empty rows and columns."""
     x = _values(rows, columns, dtype=dtype) * (torch.rand(rows, columns) < 0.3)
     x[rows // 2] = 0
     x[:, columns // 2] = 0
@@ -54,7 +54,7 @@ def matrix(rows: int = 12, columns: int = 9, dtype: torch.dtype = torch.float32)
 
 
 def parts(x: torch.Tensor) -> list[torch.Tensor]:
-    """What a tensor consists of."""
+    """The components of a tensor."""
     if x.layout == torch.strided:
         return [x]
     if x.layout == torch.sparse_coo:
@@ -83,7 +83,7 @@ def check(function: Callable[..., Any], *args: Any) -> None:
         assert_same_parts(one, other)
 
 
-# --- making them
+# --- creation
 
 
 @pytest.mark.smoke
@@ -99,6 +99,30 @@ def test_a_coo_tensor_is_made_of_indices_and_values() -> None:
     empty = torch.sparse_coo_tensor((3, 4), device="dml")
     assert empty._nnz() == 0 and torch.equal(empty.to_dense().cpu(), torch.zeros(3, 4))
     assert torch.equal(torch.zeros(3, 4, layout=torch.sparse_coo, device="dml").to_dense().cpu(), torch.zeros(3, 4))
+
+
+@pytest.mark.parametrize("sizes", [(7,), (3, 1, 4), (1, 5), (2, 3, 4, 5)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+def test_coordinates(sizes: tuple[int, ...], dtype: torch.dtype) -> None:
+    """The engine's operators on indices."""
+    engine = torch.ops.torch_dml
+    some, others = (torch.stack([torch.randint(0, size, (30,)) for size in sizes]).to(dtype) for _ in range(2))
+    numbers, other_numbers = (engine.coo_flatten(t.to("dml"), sizes).cpu() for t in (some, others))
+    assert numbers.dtype == dtype
+    assert torch.equal(torch.stack(torch.unravel_index(numbers, sizes)), some)
+    wanted, inverse = numbers.unique(return_inverse=True)
+    values = torch.randn(30, 2, dtype=torch.float64)
+    distinct, sums = engine.coo_coalesce(some.to("dml"), values.to("dml"), sizes)
+    assert torch.equal(distinct.cpu(), torch.stack(torch.unravel_index(wanted, sizes)))
+    assert_same(sums, torch.zeros(len(wanted), 2, dtype=torch.float64).index_add_(0, inverse, values))
+    there = torch.isin(other_numbers, numbers)[:, None]
+    found = engine.coo_at(distinct, sums, others.to("dml"), sizes).cpu()
+    place = torch.searchsorted(wanted, other_numbers).clamp(max=len(wanted) - 1)
+    assert torch.equal(found, torch.where(there, sums.cpu()[place], 0.0))
+    counts = (other_numbers[:, None] == numbers).sum(1)[:, None]
+    for accumulate, factors in ((False, there), (True, counts)):
+        kept = engine.coo_project(others.to("dml"), values.to("dml"), some.to("dml"), sizes, accumulate)
+        assert torch.equal(kept.cpu(), torch.where(there, values * factors, 0.0))
 
 
 def test_accessors_of_a_coalesced_tensor() -> None:
@@ -216,7 +240,6 @@ def test_indices_are_checked_where_that_is_asked_for() -> None:
     assert_same_error(lambda i, v: make(i, v, (2, -3)), indices, values)
 
 
-@pytest.mark.allow_fallback
 def test_compressed_indices_are_checked_where_that_is_asked_for() -> None:
     crow, col, values = torch.tensor([0, 1, 3]), torch.tensor([2, 0, 2]), sample(3)
     make = lambda *parts: torch.sparse_csr_tensor(*parts, (2, 3), check_invariants=True)  # noqa: E731
@@ -240,12 +263,15 @@ def test_product_with_a_dense_matrix(layout: torch.layout, dtype: torch.dtype) -
             assert_same(product, (x.double() @ other.double()).to(dtype), exact=x.double() @ other.double(), terms=8)
 
 
-@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_bsr])
 @dtypes(INTEGERS, COMPLEX)
 def test_product_of_integers_and_complex_numbers(layout: torch.layout, dtype: torch.dtype) -> None:
     x, dense = matrix(dtype=dtype), _values(9, 6, dtype=dtype)
     assert_same(torch.sparse.mm(laid_out(x, layout).to("dml"), dense.to("dml")), x @ dense, terms=8)
     assert_same(torch.sparse.mm(laid_out(x, layout).to("dml"), dense.to("dml").conj()), x @ dense.conj(), terms=8)
+    t, alpha, beta = _values(12, 6, dtype=dtype), 2 - 1j if dtype.is_complex else 2, 1j if dtype.is_complex else 3
+    product = torch.addmm(t.to("dml"), laid_out(x, layout).to("dml"), dense.to("dml"), alpha=alpha, beta=beta)
+    assert_same(product, beta * t + alpha * (x @ dense), terms=8)
 
 
 def test_product_of_entries_at_one_place_and_of_none() -> None:
@@ -258,7 +284,7 @@ def test_product_of_entries_at_one_place_and_of_none() -> None:
 
 
 def test_product_of_a_long_row() -> None:
-    """Longer than a loop may be on Mesa's software adapter before version 23."""
+    """Longer than loops can be on Mesa's software adapter before version 23."""
     n = 70_001
     x = torch.sparse_csr_tensor(torch.tensor([0, n, n]), torch.arange(n), torch.ones(n), (2, n))
     dense, addend = (torch.arange(2 * n).reshape(n, 2) % 5).float(), sample(2, 2)
@@ -279,7 +305,7 @@ def test_addmm(layout: torch.layout) -> None:
         for beta, alpha in ((1, 1), (0.5, -2), (0, 3)):
             assert_matches_cpu(lambda t, x, y, a=alpha, b=beta: torch.addmm(t, x, y, alpha=a, beta=b), addend, x, dense)
             assert_matches_cpu(out, addend, x, dense)
-    # What is multiplied by zero is not looked at.
+    # A tensor that is multiplied by zero is ignored.
     nothing = torch.full((12, 8), torch.nan)
     assert_matches_cpu(lambda t, x, y: torch.addmm(t, x, y, beta=0), nothing, x, dense)
     if layout == torch.sparse_coo:
@@ -352,6 +378,7 @@ def test_errors_of_sampled_addmm() -> None:
         assert_same_error(torch.sparse.sampled_addmm, x, sample(*a), sample(*b))
     assert_same_error(torch.sparse.sampled_addmm, x, sample(12, 4).double(), sample(4, 9))
     assert_same_error(torch.sparse.sampled_addmm, x.int(), sample(12, 4).int(), sample(4, 9).int())
+    assert_same_error(lambda x, a, b: torch.sparse.sampled_addmm(x, a, b, alpha=1j), x, sample(12, 4), sample(4, 9))
 
 
 @pytest.mark.parametrize("reduce", ["sum", "mean", "amax", "amin"])
@@ -403,6 +430,7 @@ def test_errors_of_products() -> None:
     assert_same_error(torch.sparse.mm, csr, sample(2, 3), words=False)  # torch 2.15 names the operator first
     assert_same_error(torch.sparse.mm, csr, sample(3, 2).double())
     assert_same_error(torch.addmm, sample(5, 5), csr, sample(3, 2))
+    assert_same_error(lambda t, x, y: torch.addmm(t, x, y, alpha=1j), sample(2, 2), csr, sample(3, 2))
     with pytest.raises(RuntimeError, match="same device"):
         torch.sparse.mm(x.to("dml"), sample(3, 2))
 
@@ -444,6 +472,9 @@ def test_errors_of_sums() -> None:
     assert_same_error(lambda x, y: x.add_(y), torch.ones(2, 3).int(), x)
     assert_same_error(lambda x: torch.add(x, x, alpha=1.5), x.int())
     assert_same_error(torch.add, x.coalesce().bool(), x.coalesce().bool())
+    eighth = torch.sparse_coo_tensor(x._indices(), x._values().to(torch.float8_e5m2), x.shape)
+    assert_same_error(torch.Tensor.coalesce, eighth)
+    assert_same_error(torch.add, torch.ones(2, 3, dtype=torch.float8_e5m2), eighth)
 
 
 @dtypes(NUMBERS, COMPLEX)
@@ -718,16 +749,16 @@ def test_gradients_go_through_conversions() -> None:
     )
 
 
-# --- what is taken from PyTorch
+# --- kernels from PyTorch
 
 
 def test_kernels_of_the_cpu_alone_are_not_run_on_the_device() -> None:
-    """
-    PyTorch's kernels for SparseCPU are taken where SparseCUDA has the same: the others read memory.
+    """PyTorch's kernels for SparseCPU are used if SparseCUDA has the same ones: the others read
+    memory.
 
-    The list of those is in the plugin, and in the file that every torch brings along.
+    The list of those is in the plugin, and in a file of every torch.
     """
-    source = (ROOT / "plugin" / "sparse.cpp").read_text(encoding="utf-8")
+    source = (ROOT / "plugin" / "sparse" / "sparse.cpp").read_text(encoding="utf-8")
     yaml = (Path(torchgen.__file__).parent / "packaged/ATen/native/native_functions.yaml").read_text(encoding="utf-8")
     for name, kind in (("kCooApart", "Sparse"), ("kCompressedApart", "SparseCsr")):
         listed = re.search(rf"const Names {name} = \{{(.*?)\}};", source, re.DOTALL)

@@ -1,1 +1,3 @@
-"""What the tests share: dtypes and layouts, comparison with a reference, threads and processes."""
+"""Shared code of the tests: dtypes and layouts, comparison with a reference, threads and
+processes.
+"""

@@ -15,8 +15,8 @@ _COMPRESSED = {
 
 
 def bits(value: object) -> list[tuple[torch.dtype, tuple[int, ...], bytes]]:
-    """Dtype, shape and bytes of the tensors in a value, in order; two are equal if no bit differs,
-    of NaN neither.
+    """Dtype, shape and bytes of the tensors in a value, in order; two of them are equal if no bit
+    differs, including those of NaN.
     """
     return [_dense(part) for tensor in tensors(value) for part in _parts(tensor.detach())]
 

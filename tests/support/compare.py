@@ -1,9 +1,7 @@
-"""
-Results of the device beside those of the CPU.
+"""Comparison of the device's results with the CPU's.
 
-The CPU rounds as well, and in 16 bits its sums and counts depend on how many threads made them. So
-floats narrower than float64 are compared with what the CPU computes in float64 from the same
-numbers.
+The CPU rounds as well, and in 16 bits its sums and counts depend on the number of threads. So
+floats narrower than float64 are compared with the CPU's results in float64 for the same inputs.
 """
 
 from __future__ import annotations
@@ -17,7 +15,8 @@ import torch
 
 from tests.support.dtypes import refuses_float64
 
-# Largest differences from the reference: relative, absolute. Of 16 bits one unit in the last place.
+# Maximum differences from the reference: relative, absolute. For 16 bits one unit in the last
+# place.
 TOLERANCES = {
     torch.float64: (1e-12, 1e-12),
     torch.float32: (4e-6, 1e-6),
@@ -30,9 +29,8 @@ WIDENED = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def to_device(value: Any, device: torch.device | str, widen: bool = False) -> Any:
-    """
-    A copy of `value` with every tensor in it on `device`, as leaves of their own with the same
-    strides and offset.
+    """A copy of `value` with every tensor in it on `device`, as leaves with the same strides and
+    offset.
 
     With `widen` narrower floats become float64.
     """
@@ -61,12 +59,11 @@ def assert_same(
     exact: Any = None,
     terms: float = 1.0,
 ) -> None:
-    """
-    What the device gave equals what was expected: value, dtype, shape; NaN equals NaN.
+    """Assert that the device's result is as expected: value, dtype, shape; NaN equals NaN.
 
-    With `exact`, the same result in float64, the values are compared with that and `expected` says
-    the dtypes. Where elements are sums that cancel, their errors are those of the terms: `terms`,
-    the size of these, multiplies the absolute tolerance.
+    With `exact`, the same result in float64, the values are compared with that, and only the dtypes
+    with `expected`. If elements are sums that cancel, their errors are relative to the terms:
+    `terms`, the size of these, multiplies the absolute tolerance.
     """
     if isinstance(expected, torch.Tensor):
         dtype = expected.dtype
@@ -90,7 +87,7 @@ def assert_same(
 
 
 def _overflowed(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """What is beyond the range of `dtype` is infinite."""
+    """Numbers out of the range of `dtype` are infinite."""
     exact = exact.double()
     rounded = exact.to(dtype).double()
     return torch.where(rounded.isinf(), rounded, exact)
@@ -98,7 +95,7 @@ def _overflowed(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 @contextmanager
 def default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    """Tensors that are made without a dtype have this one."""
+    """Sets the default dtype."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
@@ -117,14 +114,13 @@ def assert_matches_cpu(
     terms: float = 1.0,
     **kwargs: Any,
 ) -> Any:
-    """
-    Run `function` on copies of its arguments on the device, and compare with the CPU in float64.
+    """Run `function` on copies of its arguments on the device, and compare with the CPU in float64.
 
-    Where an argument requires a gradient, gradients are compared too: those of the sum of all
-    results, each element with a weight of its own (with equal ones the gradients of many functions
-    vanish, normalisation's among them). With `widen=False` the reference is the CPU's result in the
-    arguments' own dtypes, for functions that compute something else in another dtype (the next
-    number, random weights). `terms` is as for `assert_same`. Returns the device's result.
+    If an argument requires a gradient, gradients are compared too: those of the sum of all results,
+    where each element has a different weight (with equal ones the gradients of many functions
+    vanish, for example normalisation's). With `widen=False` the reference is the CPU's result in
+    the arguments' own dtypes, for functions that compute something else in another dtype
+    (nextafter, random weights). `terms` is as for `assert_same`. Returns the device's result.
     """
     given = (args, kwargs)
     cpu, dml = to_device(given, "cpu"), to_device(given, device)
@@ -150,8 +146,8 @@ def assert_matches_cpu(
 
 
 def assert_same_outcome(function: Callable[..., Any], *args: Any, widen: bool = True, strides: bool = True) -> None:
-    """As `assert_matches_cpu` without gradients; strides and the type of an exception are the CPU's
-    too.
+    """Like `assert_matches_cpu` without gradients; strides and the type of an exception are
+    compared too.
     """
     expected, actual = (_outcome(function, to_device(args, device)) for device in ("cpu", "dml"))
     if isinstance(actual, Exception) and refuses_float64(actual):
@@ -173,7 +169,7 @@ def _outcome(function: Callable[..., Any], args: Any) -> Any:
 
 
 def _widened(given: Any) -> Any:
-    """Copies of arguments with floats in float64, or None where no float is narrower than that."""
+    """Copies of arguments with floats in float64, or None if no float is narrower than that."""
     return to_device(given, "cpu", widen=True) if any(tensor.dtype in WIDENED for tensor in tensors(given)) else None
 
 
@@ -183,8 +179,8 @@ def _in_float64(function: Callable[..., Any], given: Any) -> Any:
 
 
 def assert_same_error(function: Callable[..., Any], *args: Any, words: bool = True) -> None:
-    """The device raises what the CPU raises: the same type of exception and, where `words`, the
-    same first line.
+    """The device raises the CPU's error: the same type of exception and, if `words`, the same first
+    line.
     """
     with pytest.raises(Exception) as expected:
         function(*to_device(args, "cpu"))
@@ -196,8 +192,8 @@ def assert_same_error(function: Callable[..., Any], *args: Any, words: bool = Tr
 
 
 def cosines(like: torch.Tensor) -> torch.Tensor:
-    """The cosines of 0, 1, 2, ... in a tensor's shape, dtype and device; made on the CPU, so that
-    devices agree.
+    """The cosines of 0, 1, 2, ... with a tensor's shape, dtype and device; computed on the CPU, so
+    that devices agree.
     """
     angles = torch.arange(like.numel(), dtype=torch.float64).reshape(like.shape)
     return angles.cos().to(like.dtype).to(like.device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-# Where it is computed in software, what would take a large kernel is refused.
+# If float64 is computed in software, large kernels are refused.
 HAS_FLOAT64 = bool(torch.dml.get_device_properties(0).f64) if torch.dml.is_available() else True
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
@@ -22,15 +22,15 @@ def dtypes(*lists: list[torch.dtype] | torch.dtype) -> pytest.MarkDecorator:
 
 
 def refuses_float64(error: BaseException) -> bool:
-    """Whether the device said that it does not have float64 for this, in the one error that names
-    the adapter.
+    """Whether the device reported that it lacks float64 for this, in the one error that names the
+    adapter.
     """
     said = f"needs 64-bit floating point (float64), which {torch.dml.get_device_name(0)} does not have"
     return not HAS_FLOAT64 and isinstance(error, NotImplementedError) and said in str(error)
 
 
 def sample(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Normally distributed floats, whole numbers from -9 to 8 (0 to 8 without a sign), or bools."""
+    """Normally distributed floats, integers from -9 to 8 (0 to 8 if unsigned), or bools."""
     if dtype == torch.bool:
         return torch.rand(sizes) > 0.5
     if dtype.is_floating_point:
@@ -39,7 +39,7 @@ def sample(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 
 def sample_with_ties(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """As `sample`, with floats that are multiples of a half, so that many are equal."""
+    """Like `sample`, with floats that are multiples of a half, so that many are equal."""
     if dtype.is_floating_point:
         return (torch.randn(sizes) * 4).round().to(dtype) / 2
     return sample(*sizes, dtype=dtype)

@@ -1,4 +1,4 @@
-"""Where the tests run: the repository, and the running torch."""
+"""The environment of the tests: the repository, and the running torch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # The running torch, as (major, minor).
 TORCH = number(torch.__version__)
 
-# For tests of when kernels ran, which some adapters cannot tell.
+# For tests of kernel times, which some adapters cannot measure.
 needs_timestamps = pytest.mark.skipif(
     not dml.is_available() or not dml.get_device_properties(0).timestamps,
     reason="the adapter has no timestamps",

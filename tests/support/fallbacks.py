@@ -6,6 +6,6 @@ import torch_dml
 
 
 def assert_nothing_fell_back() -> None:
-    """No operator has run on the CPU since the count was last reset."""
+    """Assert that no operator has run on the CPU since the count was last reset."""
     fallbacks = torch_dml.fallbacks()
     assert fallbacks == {}, f"operators fell back to the CPU: {fallbacks}"

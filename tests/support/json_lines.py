@@ -1,5 +1,5 @@
-"""Results of a run, kept so that it can be resumed: JSON lines, the first of which says what
-ran.
+"""Results of a run, stored so that it can be resumed: JSON lines, of which the first describes the
+run.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any, TextIO
 
 
 class LineFile:
-    """A file of results that grows while they come."""
+    """A file to which results are appended."""
 
     def __init__(self, path: Path, subject: Mapping[str, Any], lines: Iterable[Mapping[str, Any]] = ()) -> None:
-        """Begin the file anew: what runs, and results that are kept."""
+        """Start a new file: a description of the run, and results to keep."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file: TextIO = path.open("w")
         self.add(subject)
@@ -22,7 +22,7 @@ class LineFile:
             self.add(line)
 
     def add(self, line: Mapping[str, Any]) -> None:
-        """Keep a result, on disk at once."""
+        """Store a result, on disk at once."""
         self._file.write(json.dumps(line) + "\n")
         self._file.flush()
 
@@ -32,8 +32,8 @@ class LineFile:
 
 
 def read(path: Path) -> tuple[Any, list[Any]]:
-    """What ran (None where that cannot be read), and every result; half a line that a killed run
-    left is none.
+    """The description of the run (None if it cannot be read), and every result; an incomplete line
+    of a killed run is ignored.
     """
     first, *lines = path.read_text().splitlines() or [""]
     return _parsed(first), [value for line in lines if (value := _parsed(line)) is not None]

@@ -1,8 +1,8 @@
-"""Tensors of the device whose values arrive late: who reads their memory without waiting for the
+"""Device tensors whose values arrive late: code that reads their memory without waiting for the
 device finds zeros.
 
-On an adapter whose addresses are the host's, as Mesa's software adapter, that is what shows a read
-by the address.
+On an adapter whose addresses are host addresses, such as Mesa's software adapter, this makes a read
+by address visible.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 
-# The device is busy with this product, for some milliseconds, before it writes the values.
+# Size of a product that keeps the device busy for some milliseconds before it writes the values.
 SIZE = 256
 
 
 def late(values: Any, device: torch.device) -> Any:
-    """A copy of nested lists, tuples and dictionaries, in which strided tensors are on the device,
-    late.
+    """A copy of nested lists, tuples and dictionaries, in which strided tensors are on the device
+    and late.
     """
     pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
     there = _moved(values, device, pairs)

@@ -1,4 +1,4 @@
-"""How many commands work enqueues."""
+"""The number of commands that are enqueued."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch_dml
 
 
 def launches(work: Callable[[], object]) -> int:
-    """Launches and copies that `work` enqueues, once its kernels are made."""
+    """Launches and copies that `work` enqueues after its kernels are compiled."""
     work()
     torch.dml.synchronize()
     before = torch_dml.engine.queue_stats(0)["commands"]

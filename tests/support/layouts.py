@@ -1,4 +1,4 @@
-"""The ways in which a tensor lies in memory, and tests that run in each of them."""
+"""Memory layouts of a tensor, and tests that run with each of them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
 def lay_out(x: torch.Tensor, layout: str) -> torch.Tensor:
-    """
-    The elements of `x` in another layout.
+    """The elements of `x` in another layout.
 
-    `sliced` begins off the start of its storage and takes every second element; `expanded` repeats
-    the first of dimension 0; `zero_dim` is the first element alone and `empty` has none.
+    `sliced` does not begin at the start of its storage and has every second element; `expanded`
+    repeats the first element of dimension 0; `zero_dim` is the first element alone and `empty` has
+    none.
     """
     requires_grad, x = x.requires_grad, x.detach()
     if layout == "transposed" and x.dim() > 1:
@@ -35,7 +35,7 @@ def lay_out(x: torch.Tensor, layout: str) -> torch.Tensor:
 
 
 def views(x: torch.Tensor, *without: str) -> list[torch.Tensor]:
-    """`x` in every layout that its rank has, but those named."""
+    """`x` in every layout that is possible for its rank, except those listed."""
     left_out = {
         *without,
         *(["transposed"] if x.dim() < 2 else []),
@@ -45,5 +45,5 @@ def views(x: torch.Tensor, *without: str) -> list[torch.Tensor]:
 
 
 def layouts(*without: str) -> pytest.MarkDecorator:
-    """Runs a test once for each layout but those named, as its argument `layout`."""
+    """Runs a test once for each layout except those listed, as its argument `layout`."""
     return pytest.mark.parametrize("layout", [layout for layout in LAYOUTS if layout not in without])

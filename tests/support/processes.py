@@ -1,4 +1,4 @@
-"""Tests in several threads, and in processes of their own."""
+"""Tests in several threads, and in separate processes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 from .environment import ROOT
 
-# What `in_threads` runs.
+# Number of threads of `in_threads`.
 THREADS = 8
 
 
 def in_threads(work: Callable[[int], None]) -> None:
-    """Run `work(0)` to `work(7)` at once, each in a thread of its own; raise the first error."""
+    """Run `work(0)` to `work(7)` in parallel, each in its own thread; raise the first error."""
     errors: list[BaseException] = []
     start = threading.Barrier(THREADS)
 

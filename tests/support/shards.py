@@ -1,4 +1,4 @@
-"""Parts of a long run, which machines can share or which stand for the whole."""
+"""Parts of a long run, to be divided among machines or as a sample."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shard:
-    """One of `count` parts of all tasks; which part a task is in depends on nothing but its
-    name.
-    """
+    """One of `count` parts of all tasks; the part of a task depends on its name only."""
 
     index: int
     count: int
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """The shard that "3/64" names. Raises ValueError where there is none such."""
+        """The shard "3/64". Raises ValueError if the text is invalid."""
         index, separator, count = text.partition("/")
         if not separator or not 0 <= int(index) < int(count):
             raise ValueError(f"{text!r} is no shard: i/n with 0 <= i < n")

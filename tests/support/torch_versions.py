@@ -1,4 +1,4 @@
-"""Which entries of a file of known differences a version of torch has."""
+"""Entries of files of known differences that apply to a version of torch."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 
 def number(version: str) -> tuple[int, ...]:
-    """(2, 14) of "2.14.1" and of "2.14"."""
+    """(2, 14) for "2.14.1" and "2.14"."""
     return tuple(int(part) for part in version.split(".")[:2])
 
 
 def holds(entry: Mapping[str, Any], torch: str) -> bool:
-    """Whether an entry is of this version, by its `from_torch` and `before_torch`, if it has
+    """Whether an entry applies to this version, by its `from_torch` and `before_torch`, if it has
     them.
     """
     now = number(torch)

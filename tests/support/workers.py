@@ -1,5 +1,5 @@
-"""Work in processes of their own: killed when it takes too long, replaced when they crash or are
-spoilt.
+"""Tasks in separate processes: killed if they take too long, replaced if they crash or are
+damaged.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class Work(Protocol[Accepted, Result]):
     """What the processes do. It is pickled: an object of a module's class."""
 
     def prepare(self, task: Accepted) -> None:
-        """What a task needs and its time does not count, as imports; called in a process, before
-        `perform`.
+        """Prepare a task, for example by imports, which its time does not include; called in a
+        process, before `perform`.
         """
 
     def perform(self, task: Accepted) -> Result:
         """Perform a task; called in a process."""
 
     def crashed(self, task: Accepted, message: str) -> Result:
-        """The result of a task in which the process ended."""
+        """The result of a task that crashed the process."""
 
     def timed_out(self, task: Accepted, message: str) -> Result:
         """The result of a task that took too long."""
@@ -48,8 +48,8 @@ class Work(Protocol[Accepted, Result]):
 
 
 def serve(connection: Connection, work: Work[Any, Any], output: str) -> None:
-    """Perform the tasks that come through `connection`, until it is closed; prints go to the file
-    `output`.
+    """Perform the tasks that arrive through `connection`, until it is closed; output goes to the
+    file `output`.
     """
     with open(output, "wb") as file:
         for descriptor in (1, 2):
@@ -71,14 +71,14 @@ class Worker(Generic[Task, Result]):
 
     work: Work[Task, Result]
     timeout: float  # seconds for a task
-    output: Path  # what the process prints
+    output: Path  # the process's output
     task: Task | None = None
     deadline: float = 0.0
     process: SpawnProcess | None = None
     connection: Connection = field(init=False)
 
     def give(self, task: Task) -> None:
-        """Have a task performed, in a new process if there is none."""
+        """Start performing a task, in a new process if there is none."""
         self.task, self.deadline = task, time.monotonic() + self.timeout + START_SECONDS
         if self.process is None:
             context = multiprocessing.get_context("spawn")
@@ -86,12 +86,12 @@ class Worker(Generic[Task, Result]):
             self.process = context.Process(target=serve, args=(theirs, self.work, str(self.output)))
             self.process.start()
             theirs.close()
-        with contextlib.suppress(OSError):  # A process that is gone is noticed when its answer is read.
+        with contextlib.suppress(OSError):  # The end of a process is detected when its answer is read.
             self.connection.send(task)
 
     def receive(self) -> Result | None:
-        """What the process sent: the result of its task, or None if it is only ready to perform
-        it.
+        """The message of the process: the result of its task, or None if it is only ready to
+        perform it.
         """
         assert self.task is not None and self.process is not None
         try:
@@ -111,7 +111,7 @@ class Worker(Generic[Task, Result]):
         return self._end(result)
 
     def expire(self) -> Result:
-        """End the process, whose task took too long."""
+        """Kill the process, whose task took too long."""
         assert self.task is not None
         self.stop()
         return self._end(self.work.timed_out(self.task, f"more than {self.timeout:g} s"))
@@ -130,11 +130,10 @@ class Worker(Generic[Task, Result]):
 
 
 def run(work: Work[Task, Result], lanes: Sequence[Iterator[Task]], timeout: float) -> Iterator[Result]:
-    """
-    Perform the tasks, each within `timeout` seconds; give each result when it is there.
+    """Perform the tasks, each within `timeout` seconds; yield each result when it is available.
 
     There is a process for each lane, which takes that lane's tasks and, when there are none left,
-    those of the others. Lanes may be one and the same iterator.
+    those of the others. Lanes may be the same iterator.
     """
     with tempfile.TemporaryDirectory() as folder:
         workers = [Worker(work, timeout, Path(folder) / str(index)) for index in range(len(lanes))]

@@ -1,5 +1,5 @@
-"""`scripts/check_width.py`: which lines are too long, and that wrapping them changes no word and
-nothing else.
+"""`scripts/check_width.py`: which lines are too long, and that wrapping them changes nothing but
+line breaks.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ LONG = " ".join(["words"] * 17) + " end"
 
 
 def fixed(folder: Path, name: str, text: str) -> str:
-    """Check a file, wrap it, and return it; the check is quiet then, and a second time changes
-    nothing.
+    """Check a file, wrap it, and return it; the second check finds nothing, and wrapping again
+    changes nothing.
     """
     file = folder / name
     file.write_text(text, encoding="utf-8")
@@ -38,7 +38,7 @@ def fixed(folder: Path, name: str, text: str) -> str:
 
 
 def wrapped(prefix: str, text: str = LONG, rest: str | None = None) -> str:
-    """What a paragraph becomes, filled by Python's own textwrap."""
+    """The expected result for a paragraph, filled by Python's own textwrap."""
     return textwrap.fill(
         text,
         100,
@@ -117,7 +117,8 @@ def test_items_of_lists(tmp_path: Path) -> None:
 def test_no_line_begins_with_what_markdown_takes_for_something_else(tmp_path: Path) -> None:
     words = ["words"] * 16
     for odd in ("-", "+", "*", "#", "1.", "2)", ">", "> 3", "|x|", "=="):
-        # Where the width would put it first on the second line, it stays behind the word before it.
+        # Where the width would put it first on the second line, it stays on the line of the
+        # previous word.
         text = " ".join([*words, "and", odd, *words])
         for line in fixed(tmp_path, "a.md", text + "\n").splitlines()[1:]:
             assert line.startswith(("words", "and")), line

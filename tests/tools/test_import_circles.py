@@ -1,4 +1,4 @@
-"""`scripts/import_circles.py`: circles of files, and folders that import what stands above them."""
+"""`scripts/import_circles.py`: circles of files, and folders that import from layers above."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ SCRIPT = ROOT / "scripts" / "import_circles.py"
 
 
 class Crate:
-    """A crate with files of imports alone, and the list of those that are known to point upward."""
+    """A crate whose files consist of imports, and the list of known upward imports."""
 
     def __init__(self, folder: Path) -> None:
         self.source = folder / "crates" / "made" / "src"
+        self.plugin = folder / "plugin"
         self.list = folder / "upward.txt"
         self.list.write_text("# known\n")
 
@@ -33,8 +34,9 @@ class Crate:
             file.write_text("".join(f"use crate::{path};\n" for path in imported.split()))
 
     def check(self) -> list[str]:
-        """Run the script; return its faults."""
+        """Run the script; return the faults that it finds."""
         command = [sys.executable, str(SCRIPT), "--crates", str(self.source.parents[1]), "--upward", str(self.list)]
+        command += ["--plugin", str(self.plugin)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == bool(done.stderr), done.stderr
         return done.stderr.splitlines()
@@ -102,3 +104,19 @@ def test_an_entry_that_says_nothing_is_refused(crate: Crate) -> None:
     crate.write(a__one="")
     crate.list.write_text("bottom/two\n")
     assert "is not `crate: from -> to`" in crate.check()[0]
+
+
+def test_the_plugins_folders_have_an_order_too(crate: Crate) -> None:
+    crate.write(lib="")
+    for folder, file, included in (
+        ("core", "a.h", ""),
+        ("operators", "b.h", "core/a.h"),
+        ("core", "a.cpp", "core/a.h"),
+    ):
+        (crate.plugin / folder).mkdir(parents=True, exist_ok=True)
+        (crate.plugin / folder / file).write_text(f'#include "{included}"\n' if included else "")
+    (crate.plugin / "init.cpp").write_text('#include "core/a.h"\n#include "operators/b.h"\n')
+    assert crate.check() == []
+    (crate.plugin / "core" / "a.cpp").write_text('#include "core/a.h"\n#include "operators/b.h"\n')
+    (crate.plugin / "operators" / "c.cpp").write_text('#include "core/a.h"\n')
+    assert crate.check() == ["points upward: plugin: core/a -> operators/b"]

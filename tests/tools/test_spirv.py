@@ -1,4 +1,4 @@
-"""Kernels that programs emit are collected, and `spirv-val` is asked about them."""
+"""Kernels that programs emit are collected, and validated with `spirv-val`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_an_invalid_kernel_is_named(tmp_path: Path):
     assert done.returncode == 1
     assert "broken-0123.spv: " in done.stderr
     assert not (tmp_path / "broken-0123.spv").exists()
-    assert check(tmp_path).returncode == 0  # It is not emitted any more.
+    assert check(tmp_path).returncode == 0  # It is no longer emitted.
 
 
 def test_nothing_collected_is_an_error(tmp_path: Path):
@@ -45,8 +45,8 @@ def test_nothing_collected_is_an_error(tmp_path: Path):
 
 
 def test_what_runs_in_place_of_the_emitters_modules_is_counted(tmp_path: Path):
-    """Without Microsoft's compiler nothing does; the numbers are right all the same, and the reason
-    is counted.
+    """Without Microsoft's compiler none run; results are correct nevertheless, and the reason is
+    counted.
     """
     for reason in ("its HLSL is not compiled", "the compiler's SPIR-V is not understood"):
         done = run_python("-c", ADD, TORCH_DML_HLSL_DIR=str(tmp_path), TORCH_DML_CACHE_DIR=str(tmp_path))

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-# Names are unique, so that pytest can import files of all folders side by side.
+# Names are unique, so that pytest can import files of all folders.
 FILES = sorted(TESTS.glob("*/test_*.py"), key=lambda file: file.name)
-# What raises by itself when something is wrong.
+# Functions that raise by themselves if something is wrong.
 CHECKS = {"raises", "warns", "gradcheck", "gradgradcheck", "opcheck"}
 
 
 def called(node: ast.AST) -> set[str]:
-    """The last names of everything that is called or passed on inside a function: `f` of f(), a.f()
-    and map(f, x).
+    """The last names of everything that is called or passed as an argument inside a function: `f`
+    for f(), a.f() and map(f, x).
     """
     names = set()
     for part in ast.walk(node):
@@ -28,7 +28,7 @@ def called(node: ast.AST) -> set[str]:
 
 
 def asserting(functions: dict[str, ast.AST]) -> set[str]:
-    """The names of those functions that assert, by themselves or through another of them."""
+    """The names of those functions that assert, directly or through others of them."""
     found = {
         name
         for name, node in functions.items()

@@ -1,4 +1,4 @@
-"""`scripts/third_party_notices.py`: which licence of a crate is taken, and what is linked into the
+"""`scripts/third_party_notices.py`: which licence of a crate is chosen, and what is linked into the
 engine.
 """
 
@@ -42,6 +42,6 @@ def test_a_missing_text_is_an_error(tmp_path: Path) -> None:
         script.text_of(package, "MIT")
     (tmp_path / "LICENSE").write_text("Copyright \r\n\f\nMIT  \n")
     assert script.text_of(package, "MIT") == "Copyright\n\nMIT"
-    # Of this one nobody has another text.
+    # There is no other text of this licence.
     (tmp_path / "LICENSE").unlink()
     assert "the authors of crate" in script.text_of(package, "Apache-2.0")

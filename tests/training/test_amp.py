@@ -15,7 +15,7 @@ from tests.support.dtypes import HALVES
 
 
 def operators(lower: torch.dtype) -> dict[str, tuple[str, Callable[[torch.Tensor], torch.Tensor]]]:
-    """By name: in which precision it runs, and a call with a matrix of float32. Others:
+    """By name: the precision in which it runs, and a call with a float32 matrix. For others:
     test_amp_lists.py.
     """
     half = lambda x: x.to(lower)  # noqa: E731

@@ -1,4 +1,4 @@
-"""Mixed precision reaches float32's result: the digits of `python -m torch_dml demo`, and a tiny
+"""Mixed precision converges like float32: for the digits of `python -m torch_dml demo`, and a tiny
 GPT.
 """
 
@@ -25,7 +25,7 @@ def train(
     rate: float,
     lower: torch.dtype | None,
 ) -> torch.Tensor:
-    """The losses of some steps of Adam: in float32, under float16 with scaled losses, or under
+    """The losses of some steps of Adam: in float32, in float16 with loss scaling, or in
     bfloat16.
     """
     optimizer = torch.optim.Adam(model.parameters(), rate)
@@ -50,7 +50,7 @@ def digits() -> Digits:
 
 @cache
 def digits_result(lower: torch.dtype | None) -> tuple[float, float]:
-    """The mean of the last losses and the test's accuracy after three epochs."""
+    """The mean of the last losses and the test accuracy after three epochs."""
     torch.manual_seed(0)
     data, model = digits(), digits_cnn().to("dml")
     images, labels = data.train_images.to("dml"), data.train_labels.to("dml")
@@ -67,8 +67,8 @@ def digits_result(lower: torch.dtype | None) -> tuple[float, float]:
 
 @cache
 def gpt_result(lower: torch.dtype | None) -> tuple[float, float]:
-    """The first loss, and the mean of the last: sequences in which each word says which one
-    follows.
+    """The first loss, and the mean of the last: sequences in which each word determines the next
+    one.
     """
     torch.manual_seed(0)
     model = GPT(layers=2, width=32, heads=2, context=LENGTH, words=WORDS).to("dml")

@@ -1,4 +1,4 @@
-"""torch.autocast("dml") follows CUDA's lists, those with which PyTorch tests CUDA, operator by
+"""torch.autocast("dml") follows CUDA's lists, with which PyTorch tests CUDA, operator by
 operator.
 """
 
@@ -17,18 +17,18 @@ from tests.support.compare import tensors
 from tests.support.dtypes import HALVES, dtypes
 
 DML = torch.device("dml", 0)
-# What of an operator's result may differ from float32's, in units of the dtype that it ran in: by
-# the Euclidean norm.
+# Allowed difference of an operator's result from float32's, in units of the dtype in which it ran,
+# in the Euclidean norm.
 UNITS = 8
-# Lists by where their operators are found; None: methods of tensors alone.
+# Lists by the module of their operators; None: only methods of tensors.
 MODULES = {
     **dict.fromkeys(("torch_fp16", "torch_fp32", "torch_need_autocast_promote", "torch_expect_builtin_promote"), torch),
     **dict.fromkeys(("nn_fp16", "nn_fp32"), torch._C._nn),
     "linalg_fp16": torch._C._linalg,
     **dict.fromkeys(("methods_fp16", "methods_fp32", "methods_expect_builtin_promote"), None),
 }
-# `einsum` is listed without its arguments in their place, so that PyTorch does not run it either:
-# test_amp.py does.
+# The list has wrong arguments for `einsum`, so that PyTorch does not run it either: test_amp.py
+# does.
 WITHOUT = {"cudnn_convolution", "cudnn_convolution_transpose", "einsum"}
 
 
@@ -40,16 +40,16 @@ class Entry:
     name: str
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
-    result: torch.dtype | None = None  # that the list names
+    result: torch.dtype | None = None  # if the list has one
 
     def forms(self) -> list[Callable[..., Any]]:
-        """The function and the method, as far as there are both."""
+        """The function and the method, if they exist."""
         module = MODULES[self.list]
         function = getattr(module, self.name, None) if module is not None else None
         return [form for form in (function, getattr(torch.Tensor, self.name, None)) if form is not None]
 
     def runs_in(self, lower: torch.dtype) -> torch.dtype:
-        """The dtype that the list says for autocast to `lower`; where it promotes, one argument is
+        """The dtype of the list for autocast to `lower`; if it promotes, one argument is
         float32.
         """
         return lower if self.list.endswith("fp16") else torch.float32
@@ -69,7 +69,7 @@ def entries() -> Iterator[Any]:
 
 
 def shortened(value: Any) -> Any:
-    """With two of eight channels of volumes: the convolution of all of them takes a software
+    """With two of eight channels for volumes: the convolution of all of them takes a software
     adapter seconds.
     """
     if isinstance(value, torch.Tensor):
@@ -78,14 +78,16 @@ def shortened(value: Any) -> Any:
 
 
 def cast(value: Any, device: torch.device, to: Callable[[torch.dtype], torch.dtype]) -> Any:
-    """A value with its tensors on a device, floats in the dtype that `to` gives for theirs."""
+    """A value with its tensors on a device, and floats in the dtype that `to` returns for
+    theirs.
+    """
     if isinstance(value, torch.Tensor):
         return value.to(device, to(value.dtype) if value.is_floating_point() else value.dtype)
     return type(value)(cast(one, device, to) for one in value) if isinstance(value, list | tuple) else value
 
 
 class Kernels(TorchDispatchMode):
-    """Notes the dtypes of floats that kernels get, copies between dtypes apart."""
+    """Records the dtypes of floats that kernels get, except copies between dtypes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,7 +96,7 @@ class Kernels(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         found = {tensor.dtype for tensor in tensors([args, kwargs]) if tensor.is_floating_point()}
-        # Some reductions are told the dtype of their result, and convert as they read.
+        # Some reductions have a dtype argument, and convert on load.
         told = next((value for value in (*args, *kwargs.values()) if isinstance(value, torch.dtype)), None)
         if found and func is not torch.ops.aten._to_copy.default:
             self.seen.append((str(func), {told} if told is not None else found))
@@ -102,7 +104,7 @@ class Kernels(TorchDispatchMode):
 
 
 def assert_near(result: torch.Tensor, exact: torch.Tensor) -> None:
-    """The result is that of float32 up to roundings of its own dtype."""
+    """The result equals that of float32 up to roundings of its own dtype."""
     if not result.is_floating_point():
         assert torch.equal(result.cpu(), exact)
         return
@@ -129,7 +131,7 @@ def test_operators_run_in_the_dtype_that_cuda_lists(entry: Entry, dtype: torch.d
         if isinstance(result, bool):
             assert result == exact
             continue
-        # What CUDA computes: the same without autocast, of arguments that were converted before.
+        # CUDA's result: the same without autocast, for arguments that were converted before.
         control = form(*(given if promotes_by_itself else cast(given, DML, lambda _: wanted)), **entry.kwargs)
         for one, other, reference in zip(tensors(result), tensors(control), tensors(exact), strict=True):
             assert one.dtype == other.dtype == (entry.result or wanted)
@@ -147,7 +149,7 @@ def test_what_cuda_bans_is_refused(dtype: torch.dtype) -> None:
 
 
 def test_the_lists_are_those_that_are_tested() -> None:
-    """A list that a later PyTorch adds does not go unnoticed."""
+    """A list that a later PyTorch adds is noticed."""
     lists = AutocastTestLists(torch.device("cpu"))
     named = {name for name, value in vars(lists).items() if isinstance(value, list)}
     assert named == {*MODULES, "banned"}

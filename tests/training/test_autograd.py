@@ -27,7 +27,7 @@ from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 from tests.support.compare import assert_matches_cpu, assert_same
 from tests.support.processes import run_python
 
-# Functions of one matrix (3, 4) of positive numbers whose derivatives are compared with
+# Functions of a matrix (3, 4) of positive numbers, whose derivatives are compared with finite
 # differences.
 FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "add": lambda x: x + 2 * x[0],
@@ -139,7 +139,7 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "attention": lambda x: F.scaled_dot_product_attention(*[x[None, None]] * 3, torch.zeros(3, 3, device=x.device)),
 }
 
-# Those whose fused gradient has no derivative, as on the CPU.
+# Functions whose fused gradient has no derivative, as on the CPU.
 ONCE = {"attention"}
 
 
@@ -327,7 +327,7 @@ def test_functional_derivatives() -> None:
 
 
 class Net(nn.Module):
-    """A little of everything that transforms meet in models."""
+    """A model with most of what function transforms have to handle."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -437,7 +437,7 @@ def test_what_a_program_starts_with(wish: str, expected: str) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
 @pytest.mark.parametrize("product", [torch.dot, torch.vdot])
 def test_tangents_that_are_known_to_vanish(product: Any, dtype: torch.dtype) -> None:
-    """PyTorch has them as tensors without memory, and leaves it to these products to see that."""
+    """PyTorch represents them as tensors without memory, which these products have to handle."""
     x = torch.tensor([1, 2, 3], dtype=dtype, device="dml")
     nothing = torch._efficientzerotensor((3,), dtype=dtype, device="dml")
     for a, b in ((x, nothing), (nothing, x), (x.conj(), nothing), (nothing.conj(), x), (nothing, nothing)):

@@ -6,6 +6,8 @@ import pytest
 import torch
 import torch_dml
 
+from tests.support.memory import allocated
+
 
 def test_the_largest_batch_that_fits() -> None:
     sizes = []
@@ -27,8 +29,8 @@ def test_the_largest_batch_that_fits() -> None:
 
 def test_memory_decides_and_comes_back() -> None:
     mib = 1 << 20
+    before = allocated()
     torch.dml.empty_cache()
-    before = torch.dml.memory_allocated()
     _, total = torch.dml.mem_get_info()
     torch.dml.set_per_process_memory_fraction((torch.dml.memory_reserved() + 256 * mib) / total)
 
@@ -40,7 +42,7 @@ def test_memory_decides_and_comes_back() -> None:
     finally:
         torch.dml.set_per_process_memory_fraction(1.0)
     assert 8 <= found <= 16
-    assert torch.dml.memory_allocated() == before
+    assert allocated() == before
 
 
 def test_errors_of_the_step_are_its_own() -> None:

@@ -42,7 +42,7 @@ def test_in_this_process(pinned):
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 @pytest.mark.parametrize("pinned", [False, True])
 def test_forked_workers(pinned):
-    """The workers inherit a device that is in use, and leave it alone."""
+    """The workers inherit a device that is in use, and do not use it."""
     kept = torch.ones(3, device="dml")
     check(DataLoader(Squares(), batch_size=8, num_workers=2, pin_memory=pinned, multiprocessing_context="fork"), pinned)
     assert kept.tolist() == [1, 1, 1]

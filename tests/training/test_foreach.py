@@ -1,4 +1,4 @@
-"""Operators on lists of tensors, against the CPU."""
+"""Operators on lists of tensors, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def test_dtypes_and_alignments_are_grouped() -> None:
     def make(device: str) -> list[torch.Tensor]:
         torch.manual_seed(1)
         mixed = [torch.rand(40).to(t) for t in (torch.float32, torch.float16, torch.float32, torch.float64)]
-        # Dense, but not from a multiple of 16 bytes.
+        # Dense, but not aligned to 16 bytes.
         return [t.to(device) for t in mixed] + [torch.rand(41).to(device)[1:] for _ in range(2)]
 
     ours, theirs = make("dml"), make("cpu")
@@ -329,7 +329,7 @@ def test_partial_overlap_inside_a_row_is_refused() -> None:
 
 
 def test_one_element_for_all() -> None:
-    """As the bias corrections of an optimizer that counts its steps on the device."""
+    """Like the bias corrections of an optimizer that counts its steps on the device."""
     a = many()
     ones = [torch.rand((), device="dml") + 1 for _ in a]
     expected = [x.cpu() / y.cpu() for x, y in zip(a, ones, strict=True)]
@@ -393,7 +393,7 @@ print(hashlib.sha256(b"".join(t.detach().cpu().numpy().tobytes() for x in p for 
 
 
 def calls(dtype: torch.dtype) -> dict[str, Callable[[Any, Any], Any]]:
-    """What is made of two lists: every operator with every kind of operand."""
+    """Calls with two lists: every operator with every kind of operand."""
     operands: dict[str, Callable[[Any], Any]] = {
         "list": lambda y: y,
         "tensor": lambda y: y[1][0].clone(),
@@ -458,10 +458,10 @@ def lists_of(dtype: torch.dtype) -> list[list[torch.Tensor]]:
 
 @dtypes(ALL)
 def test_what_is_refused(dtype: torch.dtype) -> None:
-    """Every operator takes and refuses of lists what it does of tensors."""
+    """Every operator accepts and refuses for lists what it does for tensors."""
     for name, call in calls(dtype).items():
         if TORCH >= (2, 15) and name.startswith(("clamp_m", "maximum", "minimum")) and not dtype.is_floating_point:
-            continue  # It compares the limits as numbers; dml does what the torches before do.
+            continue  # It compares the limits as numbers; dml follows the earlier versions.
         try:
             assert_same_outcome(call, *lists_of(dtype), widen=False)
         except AssertionError as error:
@@ -470,8 +470,8 @@ def test_what_is_refused(dtype: torch.dtype) -> None:
 
 @dtypes(FLOATS)
 def test_norms(dtype: torch.dtype) -> None:
-    """Of tensors of several shapes, dense and not, unaligned and of one element, and of the list
-    without tensors.
+    """For tensors of several shapes, dense or not, unaligned and with one element, and for an empty
+    list.
     """
     memory = torch.randn(50_000).to(dtype)
     tensors = [memory[:40_000], memory[1:8], memory[3], memory[:600].view(20, 30).t(), memory[:100:3], memory[:8]]
@@ -482,7 +482,7 @@ def test_norms(dtype: torch.dtype) -> None:
 
 
 def test_the_norm_of_one_element_is_its_magnitude() -> None:
-    """Also where its powers are beyond the range."""
+    """Also if its powers are out of range."""
     lone = [torch.tensor(-1e-30), torch.tensor([1e30]), torch.tensor([[-0.08]])]
     for order in (0, 1, 2, 3.5, 255, float("inf")):
         assert_matches_cpu(lambda *t, p=order: torch._foreach_norm(t, p), *lone)

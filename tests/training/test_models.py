@@ -1,4 +1,4 @@
-"""Small models of the common kinds, trained for some steps: the losses stay those of the CPU."""
+"""Small models of the common kinds, trained for some steps: the losses agree with the CPU's."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ STEPS = 20
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """The CPU's operators here are too small for several: on a busy machine these would mostly
-    wait.
+    """The CPU's operators here are too small for several threads, which would mostly wait on a busy
+    machine.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -73,7 +73,7 @@ def texts(count: int, length: int, words: int = 50) -> list[tuple[torch.Tensor, 
 
 
 class Residual(nn.Module):
-    """A block of two convolutions beside a shortcut (He et al., 2016)."""
+    """A block of two convolutions with a shortcut (He et al., 2016)."""
 
     def __init__(self, inner: int, outer: int, stride: int) -> None:
         super().__init__()
@@ -105,8 +105,8 @@ def test_residual_network() -> None:
 def test_resnet18() -> None:
     """Every step begins with the CPU's parameters.
 
-    Rounding errors decide which activations of a million near zero survive, and in this model with
-    its few pixels what they decide grows a thousandfold within ten steps: in float64 too, where
+    Rounding errors decide which of a million activations near zero are cut off, and in this model
+    with its few pixels the effect grows a thousandfold within ten steps: in float64 too, if
     parameters are changed by 1e-7.
     """
     torchvision = pytest.importorskip("torchvision")
@@ -125,7 +125,7 @@ def test_resnet18() -> None:
             loss.backward()
             rule.step()
             found.append(loss.item())
-        # A loss near zero is a difference of logits, whose rounding errors it keeps.
+        # A loss near zero is a difference of logits, and has their rounding errors.
         assert found[1] == pytest.approx(found[0], rel=1e-4, abs=1e-6), f"step {step}"
         for ours, theirs in zip(twin.parameters(), module.parameters(), strict=True):
             assert (ours.detach().cpu() - theirs.detach()).norm() <= 1e-3 * theirs.detach().norm()
@@ -163,7 +163,7 @@ class Attention(nn.Module):
 
 
 class Layer(nn.Module):
-    """A transformer's layer with the norms in front."""
+    """A transformer layer with pre-normalisation."""
 
     def __init__(self, width: int, causal: bool) -> None:
         super().__init__()
@@ -177,7 +177,7 @@ class Layer(nn.Module):
 
 
 class VisionTransformer(nn.Module):
-    """Patches of images as words (Dosovitskiy et al., 2021)."""
+    """Patches of images as tokens (Dosovitskiy et al., 2021)."""
 
     def __init__(self, width: int = 32) -> None:
         super().__init__()
@@ -198,7 +198,9 @@ def test_vision_transformer() -> None:
 
 
 class Language(nn.Module):
-    """A decoder of text, whose embedding is its last layer too (Radford et al., 2019)."""
+    """A text decoder, whose output layer shares its weight with the embedding (Radford et al.,
+    2019).
+    """
 
     def __init__(self, width: int = 32, words: int = 50, length: int = 20) -> None:
         super().__init__()

@@ -1,6 +1,4 @@
-"""Moving modules: parameters stay the objects that they are, as on every device of PyTorch's
-own.
-"""
+"""Moving modules: parameters stay the same objects, as on every in-tree device of PyTorch."""
 
 from __future__ import annotations
 

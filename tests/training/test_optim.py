@@ -52,7 +52,7 @@ def same_as_cpu(
     **how: Any,
 ) -> None:
     for ours, theirs in zip(train(kind, "dml", options, **how), train(kind, "cpu", reference, **how), strict=True):
-        # A sum's rounding errors are relative to its largest terms, not to what is left where they
+        # A sum's rounding errors are relative to its largest terms, not to the remainder if they
         # cancel.
         assert_same(ours, theirs, rtol, rtol / 10 * max(1.0, float(theirs.abs().max())))
 
@@ -207,7 +207,7 @@ def test_launches_of_a_step_do_not_grow_with_the_parameters(kind: Any, options: 
     assert torch_dml.engine.queue_stats(0)["commands"] - before <= most
 
 
-# ---- what stands around optimizers
+# ---- schedulers, hooks and other features around optimizers
 
 
 @pytest.mark.parametrize("foreach", [True, False, None])

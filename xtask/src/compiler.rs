@@ -1,4 +1,4 @@
-//! The C++ compiler and its two command lines: compile one file, link one plugin.
+//! The C++ compiler and its two command lines: compiling one file, and linking one plugin.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,13 +18,13 @@ pub struct Compiler {
 enum Style {
     /// g++ and clang++
     Gnu,
-    /// cl.exe. Written from its documentation, not tried yet.
+    /// cl.exe. Written from its documentation, and not tested yet.
     Msvc,
 }
 
 impl Compiler {
-    /// `$CXX`, else the first of g++, c++ and clang++ (cl on Windows) that answers; for a wheel
-    /// GNU's for its platform.
+    /// `$CXX`, else the first of g++, c++ and clang++ (cl on Windows) that runs; for a wheel, GNU's
+    /// compiler for the wheel's platform.
     pub fn detect(platform: &Platform) -> Result<Self> {
         if let Platform::Wheel { arch, .. } = platform {
             let program = platform.tool("g++");
@@ -70,9 +70,10 @@ impl Compiler {
         }
     }
 
-    /// The command that compiles `source` to `object` and writes the headers it read to `depfile`.
-    /// Messages of PyTorch's checks name source files: the folders that they lie in are left out.
-    pub fn compile(&self, source: &Path, object: &Path, depfile: &Path, torch: &Torch) -> Command {
+    /// The command that compiles `source` to `object` and writes the names of the included headers
+    /// to `depfile`. The plugin's own `#include`s are relative to `root`. Messages of PyTorch's
+    /// checks name source files; their folders are left out.
+    pub fn compile(&self, root: &Path, source: &Path, object: &Path, depfile: &Path, torch: &Torch) -> Command {
         let include = torch.dir.join("include");
         let includes = [include.clone(), include.join("torch/csrc/api/include")];
         let mut command = Command::new(&self.program);
@@ -80,11 +81,12 @@ impl Compiler {
             Style::Gnu => {
                 command.args(["-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden"]);
                 command.args(["-Wall", "-Wextra", "-Wno-unused-parameter"]);
-                // Warnings are ours to heed in our files, not in torch's headers.
+                // Warnings are enabled for this repository's files, not for torch's headers.
                 for dir in &includes {
                     command.arg("-isystem").arg(dir);
                 }
-                for (dir, name) in [(source.parent().unwrap_or(Path::new(".")), "plugin"), (&torch.dir, "torch")] {
+                command.arg("-iquote").arg(root);
+                for (dir, name) in [(root, "plugin"), (&torch.dir, "torch")] {
                     command.arg(format!("-ffile-prefix-map={}={name}", dir.display()));
                 }
                 command.arg("-MMD").arg("-MF").arg(depfile);
@@ -93,6 +95,7 @@ impl Compiler {
             Style::Msvc => {
                 command.args(["/nologo", "/std:c++20", "/O2", "/MD", "/EHsc", "/bigobj"]);
                 command.args(["/permissive-", "/Zc:__cplusplus", "/DNOMINMAX"]);
+                command.arg("/I").arg(root);
                 for dir in &includes {
                     command.arg("/external:I").arg(dir);
                 }
@@ -104,7 +107,7 @@ impl Compiler {
         command
     }
 
-    /// The command that links a plugin. `engine` is what `-ldml_torch` would find.
+    /// The command that links a plugin. `engine` is the file that `-ldml_torch` would find.
     pub fn link(&self, objects: &[PathBuf], engine: &Path, torch: &Torch, out: &Path) -> Command {
         let lib = torch.dir.join("lib");
         let mut command = Command::new(&self.program);
@@ -115,7 +118,8 @@ impl Compiler {
                 command.arg("-L").arg(folder).arg("-ldml_torch");
                 command.arg("-L").arg(lib).args(["-lc10", "-ltorch_cpu"]);
                 command.arg("-Wl,-rpath,$ORIGIN").arg("-Wl,--no-undefined");
-                // libtorch_cpu's own dependencies are found when torch is loaded, not now.
+                // libtorch_cpu's own dependencies are resolved when torch is loaded, not by the
+                // linker.
                 command.arg("-Wl,--unresolved-symbols=ignore-in-shared-libs");
             }
             Style::Msvc => {
@@ -130,7 +134,7 @@ impl Compiler {
 }
 
 fn answers(program: &str) -> bool {
-    // cl has no --version; started alone it prints its own and exits with success.
+    // cl has no --version. Without arguments it prints its version and exits with success.
     let argument = (!program.ends_with("cl")).then_some("--version");
     Command::new(program)
         .args(argument)

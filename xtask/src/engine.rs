@@ -1,4 +1,4 @@
-//! The engine library: built by cargo, copied beside the plugins.
+//! The engine library: built by cargo, and copied to the plugins' folder.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,17 +11,17 @@ use serde_json::Value;
 
 use crate::platform::Platform;
 
-/// The engine's files as cargo left them.
+/// The engine's files in cargo's target folder.
 pub struct Engine {
     /// `libdml_torch.so` or `dml_torch.dll`
     pub library: PathBuf,
-    /// What a plugin links: the library itself, or `dml_torch.dll.lib` on Windows
+    /// The file that a plugin is linked with: the library itself, or `dml_torch.dll.lib` on Windows
     pub link: PathBuf,
     /// Cargo's target folder, where the plugins' objects go too
     pub target: PathBuf,
 }
 
-/// Has cargo build dml-torch for `platform` and asks it where the library is.
+/// Builds dml-torch for `platform` with cargo, whose messages name the library's path.
 pub fn build(profile: &str, platform: &Platform) -> Result<Engine> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies at the root of the disk")?;
     let output = platform
@@ -60,8 +60,7 @@ pub fn build(profile: &str, platform: &Platform) -> Result<Engine> {
     Ok(Engine { library, link, target })
 }
 
-/// Copies the engine into `out`, without its debug symbols where there is a program `strip` to
-/// remove them.
+/// Copies the engine into `out`, and removes its debug symbols if a program `strip` is given.
 pub fn install(engine: &Engine, out: &Path, strip: Option<&str>) -> Result<PathBuf> {
     let name = engine.library.file_name().context("the engine has no name")?;
     let target = out.join(name);
@@ -69,10 +68,10 @@ pub fn install(engine: &Engine, out: &Path, strip: Option<&str>) -> Result<PathB
     Ok(target)
 }
 
-/// Puts `from` at `to` in one step: a process that has the old library mapped keeps it.
+/// Replaces `to` by `from` atomically: a process that has mapped the old library keeps it.
 pub fn replace(from: &Path, to: &Path, strip: Option<&str>) -> Result<()> {
-    // The copy carries the original's time, so that a copy from another target folder is told
-    // apart.
+    // The copy gets the original's modification time, which distinguishes copies from different
+    // target folders.
     let time = modified(from);
     if time.is_some() && modified(to) == time {
         return Ok(());

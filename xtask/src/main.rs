@@ -1,9 +1,9 @@
-//! Tasks of this repository that are more than one cargo command.
+//! Tasks of this repository that take more than one cargo command.
 //!
-//! `cargo xtask build --torch DIR` makes what the Python package loads: the engine (`libdml_torch`)
-//! and one plugin per torch minor (`libtorch_dml_2_11`, ...). `DIR` is the folder of an installed
-//! torch, `.../site-packages/torch`. `cargo xtask numerics` measures the math library and writes
-//! its tables in docs/reference/numerics.md.
+//! `cargo xtask build --torch DIR` builds the libraries of the Python package: the engine
+//! (`libdml_torch`) and one plugin per torch minor (`libtorch_dml_2_11`, ...). `DIR` is the folder
+//! of an installed torch, `.../site-packages/torch`. `cargo xtask numerics` measures the math
+//! library and writes its tables in docs/reference/numerics.md.
 
 mod compiler;
 mod engine;
@@ -76,7 +76,8 @@ fn main() -> ExitCode {
     match run(&Cli::parse().task) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Not returned from main: a backtrace says nothing to the person who lacks a compiler.
+            // Not returned from main, which would print a backtrace: useless to a user without a
+            // compiler.
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
@@ -95,7 +96,7 @@ fn run(task: &Task) -> Result<()> {
     }
 }
 
-/// Runs the example of dml-kernel, which shares its references with the tests.
+/// Runs dml-kernel's example, which shares the reference functions with the tests.
 fn numerics(out: &Path, samples: u64) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = std::process::Command::new(cargo);

@@ -1,4 +1,5 @@
-//! What the libraries are built for: this machine, or any Linux of an architecture from a glibc on.
+//! The platform of the libraries: this machine, or any Linux of an architecture with a minimum
+//! glibc.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +10,8 @@ use anyhow::{Result, bail};
 pub enum Platform {
     /// This machine, with its own compilers
     Host,
-    /// A wheel's: the same bytes from any folder, on Linux from an old glibc on
+    /// A wheel's platform: Linux with a minimum glibc. The libraries have the same bytes for any
+    /// build folder
     Wheel {
         /// `x86_64` or `aarch64`
         arch: String,
@@ -39,7 +41,7 @@ impl Platform {
         }
     }
 
-    /// The cargo command that builds for this platform, without what it builds.
+    /// The cargo command that builds for this platform, without the packages to build.
     pub fn cargo_build(&self, root: &Path) -> Command {
         let mut command = Command::new(cargo());
         match self {
@@ -47,9 +49,9 @@ impl Platform {
                 command.arg("build");
             }
             Self::Wheel { arch, glibc } => {
-                // zig brings the symbols of every glibc, and links for each architecture.
+                // zig includes the symbols of every glibc, and links for each architecture.
                 command.args(["zigbuild", "--target", &format!("{arch}-unknown-linux-gnu.{glibc}")]);
-                // Panics name source files.
+                // Messages of panics name source files.
                 let flags = [(root.to_owned(), "torch-dml"), (cargo_home(), "cargo")]
                     .map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()));
                 command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));

@@ -1,4 +1,4 @@
-//! The C++ plugins, one per torch minor: compiled in parallel, and only what changed.
+//! The C++ plugins, one per torch minor. Files are compiled in parallel, and only if they changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,24 +12,25 @@ use crate::compiler::Compiler;
 use crate::engine::{self, Engine};
 use crate::torch::Torch;
 
-/// What to build.
+/// The parameters of a build.
 pub struct Request<'a> {
     /// The C++ compiler
     pub compiler: &'a Compiler,
-    /// One plugin each
+    /// The installed torch versions; each gets a plugin
     pub torches: &'a [Torch],
-    /// What the plugins link
+    /// The engine, which the plugins are linked with
     pub engine: &'a Engine,
-    /// Where the plugins go
+    /// The plugins' folder
     pub out: &'a Path,
-    /// The program that removes debug symbols, if they are to go
+    /// The program that removes debug symbols, if they are to be removed
     pub strip: Option<&'a str>,
-    /// Files compiled at once
+    /// The number of files compiled at once
     pub jobs: usize,
 }
 
-/// One file for one torch.
+/// One source file, compiled for one torch.
 struct Unit<'a> {
+    root: &'a Path,
     source: PathBuf,
     object: PathBuf,
     depfile: PathBuf,
@@ -38,17 +39,21 @@ struct Unit<'a> {
 
 /// Builds the plugins and returns their paths in `out`.
 pub fn build(request: &Request<'_>) -> Result<Vec<PathBuf>> {
-    let sources = sources()?;
+    let root = root()?;
+    let sources = sources(&root)?;
     let mut units = Vec::new();
     for torch in request.torches {
-        let folder = folder(request, torch);
-        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         for source in &sources {
-            let stem = source.file_stem().context("a source without a name")?;
+            let object = folder(request, torch)
+                .join(source.strip_prefix(&root)?)
+                .with_extension(request.compiler.object_suffix());
+            let folder = object.parent().context("an object without a folder")?;
+            fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
             units.push(Unit {
+                root: &root,
                 source: source.clone(),
-                object: folder.join(stem).with_extension(request.compiler.object_suffix()),
-                depfile: folder.join(stem).with_extension("d"),
+                depfile: object.with_extension("d"),
+                object,
                 torch,
             });
         }
@@ -69,17 +74,25 @@ fn folder(request: &Request<'_>, torch: &Torch) -> PathBuf {
     request.engine.target.join("plugin").join(torch.tag())
 }
 
-fn sources() -> Result<Vec<PathBuf>> {
-    let folder =
-        Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies at the root of the disk")?.join("plugin");
-    let mut found: Vec<_> = fs::read_dir(&folder)
-        .with_context(|| format!("cannot list {}", folder.display()))?
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "cpp"))
-        .collect();
+/// The folder of the sources, from which their `#include`s begin.
+fn root() -> Result<PathBuf> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies at the root of the disk")?;
+    Ok(workspace.join("plugin"))
+}
+
+/// The sources in `root` and in its folders.
+fn sources(root: &Path) -> Result<Vec<PathBuf>> {
+    let list = |folder: &Path| -> Result<Vec<PathBuf>> {
+        let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+        Ok(entries.flatten().map(|entry| entry.path()).collect())
+    };
+    let mut found = list(root)?;
+    for folder in found.clone().iter().filter(|path| path.is_dir()) {
+        found.extend(list(folder)?);
+    }
+    found.retain(|path| path.extension().is_some_and(|extension| extension == "cpp"));
     if found.is_empty() {
-        bail!("no .cpp file in {}", folder.display());
+        bail!("no .cpp file in {}", root.display());
     }
     found.sort();
     Ok(found)
@@ -109,9 +122,10 @@ fn compile_all(request: &Request<'_>, units: &[Unit<'_>]) -> Result<()> {
 }
 
 fn compile(request: &Request<'_>, unit: &Unit<'_>) -> Result<()> {
-    eprintln!("   Compiling {} (torch {})", file_name(&unit.source), unit.torch.version);
+    let name = unit.source.strip_prefix(unit.root)?;
+    eprintln!("   Compiling {} (torch {})", name.display(), unit.torch.version);
     let mut command = command(request, unit);
-    // Gone first: an interrupted compilation must not leave an object that looks fresh.
+    // Removed first: an interrupted compilation must not leave an object that looks up to date.
     let _ = fs::remove_file(stamp(&unit.object));
     run(&mut command, &format!("{} for torch {}", unit.source.display(), unit.torch.version))?;
     fs::write(stamp(&unit.object), format!("{command:?}"))?;
@@ -119,7 +133,7 @@ fn compile(request: &Request<'_>, unit: &Unit<'_>) -> Result<()> {
 }
 
 fn command(request: &Request<'_>, unit: &Unit<'_>) -> Command {
-    request.compiler.compile(&unit.source, &unit.object, &unit.depfile, unit.torch)
+    request.compiler.compile(unit.root, &unit.source, &unit.object, &unit.depfile, unit.torch)
 }
 
 fn link(request: &Request<'_>, torch: &Torch, objects: &[PathBuf]) -> Result<PathBuf> {
@@ -151,7 +165,8 @@ fn run(command: &mut Command, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// An object is fresh when the same command made it and no file that it read is newer.
+/// An object is up to date if the same command produced it and no file that it was compiled from is
+/// newer.
 fn is_fresh(request: &Request<'_>, unit: &Unit<'_>) -> bool {
     let same =
         fs::read_to_string(stamp(&unit.object)).is_ok_and(|line| line == format!("{:?}", command(request, unit)));
@@ -164,14 +179,14 @@ fn is_fresh(request: &Request<'_>, unit: &Unit<'_>) -> bool {
         && engine::is_newer(&unit.object, &unit.torch.dir.join("version.py"))
 }
 
-/// The file that holds the command line that made `path`.
+/// The file with the command line that produced `path`.
 fn stamp(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".cmd");
     path.with_file_name(name)
 }
 
-/// Prerequisites named by a depfile: a Makefile rule of gcc, or cl's JSON.
+/// The prerequisites in a depfile: a Makefile rule by gcc, or cl's JSON.
 fn dependencies(text: &str) -> Vec<PathBuf> {
     if let Ok(json) = serde_json::from_str::<serde_json::Value>(text) {
         let data = &json["Data"];
@@ -191,10 +206,6 @@ fn dependencies(text: &str) -> Vec<PathBuf> {
         .split_whitespace()
         .map(|word| PathBuf::from(word.replace('\0', " ")))
         .collect()
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! An installed torch, found and read without starting Python.
+//! Finds an installed torch and reads its version, without starting Python.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ const OLDEST: (u32, u32) = (2, 11);
 pub struct Torch {
     /// `.../site-packages/torch`
     pub dir: PathBuf,
-    /// As torch writes it, `2.11.0+cu130`
+    /// The full version, `2.11.0+cu130`
     pub version: String,
     /// 2 of 2.11.0
     pub major: u32,
@@ -51,7 +51,7 @@ impl Torch {
     }
 }
 
-/// Fails when two folders hold the same minor: both would be written to one file.
+/// Fails if two folders have the same minor: both plugins would be written to one file.
 pub fn check_distinct(torches: &[Torch]) -> Result<()> {
     for (i, one) in torches.iter().enumerate() {
         if let Some(other) = torches[..i].iter().find(|other| other.tag() == one.tag()) {

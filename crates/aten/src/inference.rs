@@ -1,44 +1,45 @@
-//! The two phases of an operator. [`infer`] says what a call would give: dtypes, shapes, strides,
-//! scratch memory, and the errors of its arguments, without any memory and without any work for the
-//! device. [`run_into`] runs it on results that exist.
+//! The two phases of an operator. [`infer`] returns what a call would give: dtypes, shapes,
+//! strides, scratch memory, and errors of the arguments, without any memory and without work for
+//! the device. [`run_with_outputs`] runs the operator on given results.
 //!
-//! Both run the operator's one function, so that they cannot disagree: in the first phase the
-//! context [describes](dml_compute::context::Phase::Infer) and enqueues nothing, and the host that
-//! memory is asked of only counts. A function that has to look at values before it knows its
-//! results, such as `nonzero`, ends with [`Error::NeedsData`] there.
+//! Both run the operator's single function, so that they cannot disagree: in the first phase the
+//! context only [describes](dml_compute::context::Phase::Infer) and enqueues nothing, and the host
+//! from which memory is allocated only counts. A function whose results depend on values, such as
+//! `nonzero`, ends with [`Error::NeedsData`] in this phase.
 
 use crate::complex;
 use crate::movement::copies;
 use crate::operator::Operator;
-use crate::operator::call::{Arg, Host, Ret};
+use crate::operator::call::{Arg, Call, Host, Ret};
 use crate::operator::error::{Error, Result};
 use crate::special_dtypes::dispatch;
 use dml_compute::context::Phase;
+use dml_compute::view::overlap::ranges_overlap;
 use dml_compute::{Dims, Environment, Location, MatmulPrecision, View};
-use dml_engine::{AddressRange, Device};
+use dml_engine::{AddressRange, Device, KernelRef};
 use dml_kernel::DType;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-/// What a call gives, as far as its arguments say.
+/// The results of a call, as far as they follow from its arguments.
 #[derive(Debug)]
 pub struct Inferred {
-    /// The results. Tensors among them have no memory, unless they are arguments.
+    /// The results. Tensors have no memory, unless they are arguments.
     pub results: SmallVec<[Ret; 3]>,
-    /// Bytes that the call would allocate beside its results. Trials and self-tests of kernels,
-    /// which a first call may make, do not count.
+    /// Bytes that the call would allocate besides its results, not counting measurements and
+    /// self-tests of kernels, which a first call may make.
     pub scratch: u64,
 }
 
-/// Describes a call of `operator`. Its tensor arguments need no memory, but different ones
-/// different addresses; `host` is asked for its choices alone.
+/// Describes a call of `operator`. Its tensor arguments need no memory, but different tensors have
+/// to have different addresses; `host` is only asked for its settings.
 ///
 /// # Errors
-/// Those of the call's arguments; [`Error::Fallback`] of a call that the device has no kernel for;
-/// [`Error::NeedsData`] where the results depend on values.
+/// Those of the call's arguments; [`Error::Fallback`] if the device has no kernel for the call;
+/// [`Error::NeedsData`] if the results depend on values.
 pub fn infer(operator: &Operator, args: &[Arg], device: &Arc<Device>, host: &dyn Host) -> Result<Inferred> {
-    let host = Describing { host, next: Cell::new(FIRST), allocated: Cell::new(0) };
+    let host = InferenceHost { host, next: Cell::new(FIRST), allocated: Cell::new(0) };
     let mut call = operator.call(args, device, &host);
     call.context.phase = Phase::Infer;
     dispatch(&mut call, operator)?;
@@ -51,43 +52,73 @@ pub fn infer(operator: &Operator, args: &[Arg], device: &Arc<Device>, host: &dyn
     Ok(Inferred { scratch: host.allocated.get() - given, results })
 }
 
-/// Runs `operator` so that its tensor results are `outputs`, in order: of the dtypes, shapes and
-/// strides that [`infer`] gave. Where the operator computes a result elsewhere, it is copied.
+/// Compiles the kernels of a call of `operator` without launching any.
+///
+/// # Errors
+/// Those of the call's arguments; [`dml_engine::Error::Compile`] if the driver refuses a kernel;
+/// [`Error::NeedsData`] if the rest depends on values.
+pub fn probe(operator: &Operator, call: &Call) -> Result<()> {
+    let host = InferenceHost { host: call.host, next: Cell::new(FIRST), allocated: Cell::new(0) };
+    let mut probe = call.with_host(call.args, &host);
+    probe.context.phase = Phase::Probe;
+    dispatch(&mut probe, operator)
+}
+
+/// Runs `operator` so that its tensor results are `outputs`, in order, which have the dtypes,
+/// shapes and strides of [`infer`]. If the operator computes a result elsewhere, it is copied.
 ///
 /// # Errors
 /// Those of the call; [`Error::Runtime`] if the outputs are not what the operator returns.
-pub fn run_into(
+pub fn run_with_outputs(
     operator: &Operator,
     args: &[Arg],
     device: &Arc<Device>,
     host: &dyn Host,
     outputs: &[View],
 ) -> Result<SmallVec<[Ret; 3]>> {
-    let host = Giving { host, outputs, taken: RefCell::new(SmallVec::from_elem(false, outputs.len())) };
+    let host = OutputHost { host, outputs, taken: RefCell::new(SmallVec::from_elem(false, outputs.len())) };
     let mut call = operator.call(args, device, &host);
     dispatch(&mut call, operator)?;
     let results = std::mem::take(&mut call.returns);
-    let made: SmallVec<[&View; 4]> = tensors(&results).collect();
-    let fits = |(t, out): (&&View, &View)| t.dtype == out.dtype && t.sizes == out.sizes;
-    if made.len() != outputs.len() || !made.iter().zip(outputs).all(fits) {
-        let (wanted, given) = (described(made.iter().copied()), described(outputs.iter()));
-        return Err(Error::Runtime(format!("{}: the results are {wanted}, not {given}", operator.name)));
-    }
-    for (&t, out) in made.iter().zip(outputs) {
-        if t.data == out.data && t.strides == out.strides || t.numel() == 0 {
-            continue;
-        }
-        if t.dtype.is_complex() {
-            complex::checked_copy(&call, t, out)?;
-        } else {
-            copies::checked_copy(&call, t, out)?;
-        }
-    }
-    drop(made);
+    put(&call, host.host, &results, outputs)?;
     Ok(results)
 }
 
-/// The first difference between an inferred call and what the call gave, in words.
+/// Copies the results that were computed elsewhere to the outputs.
+fn put(call: &Call, host: &dyn Host, results: &[Ret], outputs: &[View]) -> Result<()> {
+    let made: SmallVec<[&View; 4]> = tensors(results).collect();
+    let fits = |(t, out): (&&View, &View)| t.dtype == out.dtype && t.sizes == out.sizes;
+    if made.len() != outputs.len() || !made.iter().zip(outputs).all(fits) {
+        let (wanted, given) = (describe_tensors(made.iter().copied()), describe_tensors(outputs.iter()));
+        return Err(Error::Runtime(format!("{}: the results are {wanted}, not {given}", call.name)));
+    }
+    let is_there = |t: &View, out: &View| t.data == out.data && t.strides == out.strides || t.numel() == 0;
+    let misplaced: SmallVec<[(&View, &View); 4]> =
+        made.iter().zip(outputs).filter(|(t, out)| !is_there(t, out)).map(|(&t, out)| (t, out)).collect();
+    // A result that was computed in the memory of outputs is moved out of its way first.
+    let mut moved: SmallVec<[Option<View>; 4]> = SmallVec::new();
+    for &(t, _) in &misplaced {
+        let in_the_way = outputs.iter().any(|output| ranges_overlap(output, t));
+        moved.push(if in_the_way {
+            let apart = host.allocate(call.device.index() as u8, t.dtype, &t.sizes, &t.strides)?;
+            copy(call, t, &apart)?;
+            Some(apart)
+        } else {
+            None
+        });
+    }
+    for (&(t, out), moved) in misplaced.iter().zip(&moved) {
+        copy(call, moved.as_ref().unwrap_or(t), out)?;
+    }
+    Ok(())
+}
+
+fn copy(call: &Call, from: &View, to: &View) -> Result<()> {
+    if from.dtype.is_complex() { complex::checked_copy(call, from, to) } else { copies::checked_copy(call, from, to) }
+}
+
+/// Describes the first difference between an inferred call and the actual results; `None` if there
+/// is none.
 pub fn difference(inferred: &[Ret], given: &[Ret]) -> Option<String> {
     let (a, b) = (tensors(inferred), tensors(given));
     let pairs: Vec<_> = a.zip(b).collect();
@@ -104,7 +135,7 @@ pub fn difference(inferred: &[Ret], given: &[Ret]) -> Option<String> {
     })
 }
 
-fn described<'t>(tensors: impl Iterator<Item = &'t View>) -> String {
+fn describe_tensors<'t>(tensors: impl Iterator<Item = &'t View>) -> String {
     tensors.map(View::describe).collect::<Vec<_>>().join(", ")
 }
 
@@ -116,17 +147,17 @@ fn tensors(results: &[Ret]) -> impl Iterator<Item = &View> {
     })
 }
 
-/// Where the addresses of described memory begin: above those of any device.
+/// The first address of described memory: above the addresses of all devices.
 const FIRST: u64 = 1 << 60;
 
-/// A host whose memory is addresses alone.
-struct Describing<'h> {
+/// A host that allocates addresses without memory, and refuses what the driver refuses.
+struct InferenceHost<'h> {
     host: &'h dyn Host,
     next: Cell<u64>,
     allocated: Cell<u64>,
 }
 
-impl Describing<'_> {
+impl InferenceHost<'_> {
     fn memory(&self, bytes: u64) -> AddressRange {
         let start = self.next.get();
         self.next.set(start + bytes.next_multiple_of(256).max(256));
@@ -135,7 +166,7 @@ impl Describing<'_> {
     }
 }
 
-impl Environment for Describing<'_> {
+impl Environment for InferenceHost<'_> {
     fn allocate(&self, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> dml_compute::Result<View> {
         let mut view = View {
             handle: 0,
@@ -166,14 +197,18 @@ impl Environment for Describing<'_> {
     fn product_dtype(&self) -> Option<DType> {
         self.host.product_dtype()
     }
+
+    fn probe(&self, device: &Device, kernel: &KernelRef, _: &[AddressRange]) -> dml_compute::Result<()> {
+        Ok(device.check_accepted(kernel)?)
+    }
 }
 
-impl Host for Describing<'_> {
+impl Host for InferenceHost<'_> {
     fn resize(&self, tensor: &mut View, sizes: &[i64], strides: &[i64]) -> Result<()> {
-        let held = tensor.storage.end - tensor.data;
+        let available = tensor.storage.end - tensor.data;
         (tensor.sizes, tensor.strides) = (Dims::from_slice(sizes), Dims::from_slice(strides));
         let range = tensor.range();
-        if range.end - range.start > held {
+        if range.end - range.start > available {
             tensor.storage = self.memory(range.end - range.start);
             tensor.data = tensor.storage.start;
         }
@@ -191,14 +226,14 @@ impl Host for Describing<'_> {
     }
 }
 
-/// A host that gives the results' memory to who asks for a tensor like one of them first.
-struct Giving<'h> {
+/// A host that returns the results' memory for the first request of a matching tensor.
+struct OutputHost<'h> {
     host: &'h dyn Host,
     outputs: &'h [View],
     taken: RefCell<SmallVec<[bool; 4]>>,
 }
 
-impl Environment for Giving<'_> {
+impl Environment for OutputHost<'_> {
     fn allocate(&self, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> dml_compute::Result<View> {
         let mut taken = self.taken.borrow_mut();
         let fits = |out: &View| {
@@ -225,9 +260,13 @@ impl Environment for Giving<'_> {
     fn product_dtype(&self) -> Option<DType> {
         self.host.product_dtype()
     }
+
+    fn probe(&self, device: &Device, kernel: &KernelRef, writes: &[AddressRange]) -> dml_compute::Result<()> {
+        self.host.probe(device, kernel, writes)
+    }
 }
 
-impl Host for Giving<'_> {
+impl Host for OutputHost<'_> {
     fn resize(&self, tensor: &mut View, sizes: &[i64], strides: &[i64]) -> Result<()> {
         self.host.resize(tensor, sizes, strides)
     }

@@ -38,6 +38,7 @@ mod quantization;
 mod random;
 mod recurrent;
 mod reduction;
+mod refusals;
 mod sorting;
 mod sparse;
 mod spatial;
@@ -45,6 +46,7 @@ mod special_dtypes;
 
 pub use operator::Operator;
 pub use operator::call::{Arg, Call, Host, Ret};
-pub use operator::error::{Error, Result};
+pub use operator::error::{Error, Result, message_of_refused};
+pub use refusals::{dispatch_checked, may_lack_kernels};
 pub use special_dtypes::dispatch;
 pub use table::operators;

@@ -1,5 +1,5 @@
-//! Products and convolutions that are cut into parts have the bits of whole ones: of every tile,
-//! division and edge.
+//! Products and convolutions that are split into several launches give the same bits as unsplit
+//! ones, for every tile, division and edge.
 
 mod common;
 
@@ -9,14 +9,14 @@ use dml_compute::{Scalar, View};
 use dml_kernel::DType;
 use std::sync::{Mutex, PoisonError};
 
-/// Operations of a submission, of which each of the cases here does some times as many.
+/// Maximum operations of a submission; each test case here has several times as many.
 const BOUND: u64 = 100_000;
-/// No launch is cut.
+/// A bound for which no launch is split.
 const NO_BOUND: u64 = u64::MAX;
-/// The tests have one device, which has one bound.
+/// A lock, since the tests share one device with one bound.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// Asserts that results are the same, cut and uncut, and that they were cut.
+/// Asserts that the results are the same with and without splitting, and that launches were split.
 fn same(host: &TestHost, what: &str, run: impl Fn() -> Vec<View>) {
     let _alone = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let told = [NO_BOUND, BOUND].map(|bound| {
@@ -43,7 +43,7 @@ fn random(host: &TestHost, dtype: DType, sizes: &[i64]) -> View {
 fn products() {
     let host = TestHost::new();
     for dtype in [DType::F32, DType::F16, DType::F64, DType::I32] {
-        // Tiles, few tiles with a long k, rows times a matrix, a column.
+        // Products in tiles, few tiles with a long k, rows times a matrix, and a column.
         for [m, n, k] in [[130, 97, 33], [40, 40, 3000], [3, 500, 300], [700, 1, 200], [256, 256, 64]] {
             let (a, b) = (random(&host, dtype, &[m, k]), random(&host, dtype, &[k, n]));
             let what = format!("mm {dtype:?} {m} {n} {k}");

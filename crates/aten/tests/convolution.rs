@@ -1,4 +1,4 @@
-//! Convolutions and their gradients against sums in f64 on the host.
+//! Convolutions and their gradients, compared with sums in f64 on the host.
 
 mod common;
 
@@ -51,10 +51,10 @@ impl Case {
         [self.batch, self.channels[1]].into_iter().chain(spatial).collect()
     }
 
-    /// Calls `f` with the linear indices of every input, weight and output element that meet.
+    /// Calls `f` with the linear indices of every combination of input, weight and output elements.
     fn meet(&self, mut f: impl FnMut(usize, usize, usize)) {
         let (x, w, y) = (self.input(), self.weight(), self.output());
-        // From the side that windows slide over to the other one.
+        // From the side over which windows move to the other side.
         let (wide, narrow) = if self.transposed { (&y, &x) } else { (&x, &y) };
         let (per_wide, per_narrow) = (wide[1] / self.groups, narrow[1] / self.groups);
         let linear = |sizes: &[i64], at: &[i64]| sizes.iter().zip(at).fold(0, |l, (n, i)| l * n + i) as usize;
@@ -95,7 +95,7 @@ impl Case {
     }
 }
 
-/// Every index of these sizes, in order.
+/// Every index in a tensor of these sizes, in row-major order.
 fn indices(sizes: &[i64]) -> Vec<Vec<i64>> {
     let count: i64 = sizes.iter().product();
     let at = |mut linear: i64| {
@@ -109,7 +109,7 @@ fn indices(sizes: &[i64]) -> Vec<Vec<i64>> {
     (0..count).map(at).collect()
 }
 
-/// A tensor with values in logical order, its channels the fastest in memory if `last`.
+/// A tensor with values in row-major order, whose memory is channels-last if `last`.
 fn make(host: &TestHost, dtype: DType, sizes: &[i64], values: &[f64], last: bool) -> View {
     if !last {
         return host.of(dtype, sizes, values);
@@ -132,7 +132,7 @@ fn last_strides(sizes: &[i64]) -> Vec<i64> {
     strides
 }
 
-/// Values in logical order of a dense tensor of either memory order.
+/// The values, in row-major order, of a dense tensor in either memory order.
 fn read(host: &TestHost, t: &View) -> Vec<f64> {
     if t.is_contiguous() {
         return host.read(t);

@@ -1,23 +1,23 @@
-//! Products of operands that lie in memory as float32 and are rounded to 16 bits as they are read:
-//! the same bits as of operands that were converted before, by every kind of kernel.
+//! Products of operands that are float32 in memory and rounded to 16 bits on load: the same bits as
+//! for operands that were converted before, with every kind of kernel.
 
 mod common;
 
 use common::{Random, TestHost, Values, message, number, tensor};
 use dml_aten::{Arg, Call};
-use dml_compute::matmul::matrix_select::{self, MatrixChoice};
-use dml_compute::matmul::matrix_tile::{MatrixTile, Units};
-use dml_compute::matmul::{Bias, Choice, Finish, Output, Problem, Source, Tile, select};
+use dml_compute::matmul::matrix_unit_select::{self, MatrixChoice};
+use dml_compute::matmul::matrix_unit_tile::MatrixTile;
+use dml_compute::matmul::{Bias, Choice, EpilogueOperands, Output, Problem, Source, Tile, select};
 use dml_compute::{Scalar, View};
 use dml_engine::AdapterKind;
 use dml_kernel::DType;
 
 const HALVES: [DType; 2] = [DType::F16, DType::BF16];
-/// Which operands lie as float32.
+/// Which operands are float32 in memory.
 const WHICH: [[bool; 2]; 3] = [[true, false], [false, true], [true, true]];
 
-/// What rounding to 16 bits treats each in its way: ties to even, what float16 overflows at and
-/// below, subnormal numbers of either, and no numbers.
+/// Numbers that rounding to 16 bits treats differently: ties to even, just below and above
+/// float16's overflow, subnormal numbers of both dtypes, infinities and NaN.
 const SPECIAL: [f64; 20] = [
     1.000_488_281_25,
     1.001_464_843_75,
@@ -41,13 +41,13 @@ const SPECIAL: [f64; 20] = [
     f64::NAN,
 ];
 
-/// A batch of matrices `outer x k` at some strides, in float32 and converted.
+/// A batch of matrices `outer x k` with some strides, in float32 and converted.
 struct Operand {
     floats: View,
     halves: View,
 }
 
-/// Elements between neighbours in memory: along k, along the outer index, and along both with gaps.
+/// The contiguous index: k, the outer index, or none (with gaps).
 #[derive(Copy, Clone, Debug)]
 enum Layout {
     Inner,
@@ -56,7 +56,7 @@ enum Layout {
 }
 
 impl Operand {
-    /// Of numbers near 1; with some special ones in every `special`th matrix, if it is not 0.
+    /// Numbers near 1, with some special ones in every `special`th matrix unless that is 0.
     fn new(
         host: &TestHost,
         random: &mut Random,
@@ -90,7 +90,7 @@ impl Operand {
     }
 }
 
-/// What a cast gives: a contiguous tensor in another dtype.
+/// The result of a cast: a contiguous tensor in another dtype.
 fn converted(host: &TestHost, t: &View, dtype: DType) -> View {
     let out = host.of(dtype, &t.sizes, &vec![0.0; t.numel() as usize]);
     let args = [tensor(t), tensor(&out), Arg::Scalar(Scalar::Bool(false))];
@@ -98,7 +98,7 @@ fn converted(host: &TestHost, t: &View, dtype: DType) -> View {
     out
 }
 
-/// The bits of elements of 16 bits. Of no number it is the driver's to say which bits a sum has.
+/// The bits of 16-bit elements. The bits of a NaN are up to the driver, so all NaN are made equal.
 fn bits(host: &TestHost, t: &View) -> Vec<u16> {
     let mut bytes = vec![0; (t.numel() as u64 * 2) as usize];
     host.device.download(t.data, &mut bytes).expect("the device works");
@@ -107,8 +107,8 @@ fn bits(host: &TestHost, t: &View) -> Vec<u16> {
     bits.map(|x| if x & 0x7fff > nan { 0x7fff } else { x }).collect()
 }
 
-/// Runs `0.5 * a @ b + bias` of converted operands, and of those that lie as float32 where `which`
-/// says so, and compares the bits.
+/// Computes `0.5 * a @ b + bias` of converted operands, and with those that `which` selects in
+/// float32, and compares the bits.
 fn check(
     host: &TestHost,
     dtype: DType,
@@ -122,7 +122,7 @@ fn check(
     let bias = host.of(dtype, &[n], &(0..n).map(|i| i as f64 / 8.0).collect::<Vec<_>>());
     let source = |t: &View, outer: i64| {
         let s = &t.strides;
-        Source::strided(t, [outer, k], [s[1], s[2]], if batch == 1 { 0 } else { s[0] }).rounded(dtype)
+        Source::strided(t, [outer, k], [s[1], s[2]], if batch == 1 { 0 } else { s[0] }).with_rounding(dtype)
     };
     let [written, read] = [[false; 2], which].map(|which| {
         let out = host.of(dtype, &[batch, m, n], &vec![f64::NAN; (batch * m * n) as usize]);
@@ -130,11 +130,11 @@ fn check(
             size: [batch, m, n, k],
             a: source(a.read(which[0]), m),
             b: source(b.read(which[1]), n),
-            finish: Finish {
+            finish: EpilogueOperands {
                 out: Output { memory: (&out).into(), strides: [m * n, n, 1], split: None },
                 alpha: Scalar::Double(0.5),
                 bias: Some(Bias { memory: (&bias).into(), strides: [0, 0, 1], beta: Scalar::Int(1) }),
-                activation: None,
+                then: None,
             },
         };
         run(&call, &mut problem);
@@ -143,10 +143,10 @@ fn check(
     assert!(written == read, "{what}, {dtype}, {:?}, {which:?}", [batch, m, n, k]);
 }
 
-/// `[batch, m, n, k]`, and how operands lie.
+/// `[batch, m, n, k]`, and the operands' layouts.
 type Case = ([i64; 4], [Layout; 2]);
 
-/// Loads of 16 bytes, of four elements and of one; ragged edges, along m, n and k.
+/// Loads of 16 bytes, of four elements and of one; partial tiles along m, n and k.
 const CASES: [Case; 7] = [
     ([2, 64, 64, 64], [Layout::Inner, Layout::Outer]),
     ([1, 72, 40, 104], [Layout::Inner, Layout::Inner]),
@@ -157,15 +157,15 @@ const CASES: [Case; 7] = [
     ([2, 68, 36, 128], [Layout::Outer, Layout::Inner]),
 ];
 
-/// All cases, every second with k divided, and each with another choice of operands; `run` gets the
-/// parts of k.
+/// All cases, every second with k divided, and each with another choice of float32 operands; `run`
+/// gets the number of ranges of k.
 fn check_cases(seed: u64, dtype: DType, what: &str, cases: &[Case], run: impl Fn(&Call, &Problem, u32)) {
     let host = TestHost::new();
     let mut random = Random(seed);
     for (i, &(size, layouts)) in cases.iter().enumerate() {
         let [batch, m, n, k] = size;
         let split_k = [1, 3][i % 2];
-        // Numbers alone in some: where there is an infinity, nearly every sum is no number.
+        // Some cases are without special numbers: with an infinity, nearly every sum is NaN.
         let special = [0, 7, 4_000][i % 3];
         let a = Operand::new(&host, &mut random, dtype, [batch, m, k], layouts[0], special);
         let b = Operand::new(&host, &mut random, dtype, [batch, n, k], layouts[1], special);
@@ -206,9 +206,11 @@ fn check_on_matrix_units(seed: u64, dtype: DType, tile: MatrixTile, cases: &[Cas
 #[test]
 fn emulated_matrix_units() {
     let lanes = TestHost::new().device.info().capabilities.subgroup_size;
-    for (seed, (dtype, shape)) in (0..).zip([(DType::F16, [8, 16, 8]), (DType::BF16, [8, 8, 16])]) {
+    let cases = [(DType::F16, [8, 16, 8], true), (DType::BF16, [8, 8, 16], false)];
+    for (seed, (dtype, shape, transposes)) in (0..).zip(cases) {
         let [subgroup_m, subgroup_n, _] = shape;
-        let tile = MatrixTile { m: 16, n: 16, k: 16, subgroup_m, subgroup_n, shape, lanes, emulated: true, bytes: 2 };
+        let (k, emulated, bytes) = (16, true, 2);
+        let tile = MatrixTile { m: 16, n: 16, k, subgroup_m, subgroup_n, shape, lanes, emulated, bytes, transposes };
         check_on_matrix_units(seed, dtype, tile, &CASES);
     }
 }
@@ -220,20 +222,14 @@ fn the_adapter_s_matrix_units() {
     let small = info.kind == AdapterKind::Software;
     let cases = if small { &CASES[1..5] } else { &CASES[..] };
     for dtype in HALVES {
-        let units = matrix_select::shapes(&info, dtype).into_iter().map(|shape| Units {
-            shape,
-            lanes: info.capabilities.subgroup_size,
-            emulated: false,
-            small,
-            bytes: 2,
-        });
-        for (seed, (tile, _)) in (0..).zip(units.flat_map(matrix_select::tiles)) {
+        let units = matrix_unit_select::own(&info, dtype).into_iter();
+        for (seed, (tile, _)) in (0..).zip(units.flat_map(matrix_unit_select::tiles)) {
             check_on_matrix_units(seed, dtype, tile, cases);
         }
     }
 }
 
-/// As the library chooses: few rows and many, any layout, any place in memory.
+/// With the library's own choice of algorithm: few rows and many, any layout, any alignment.
 #[test]
 fn as_chosen() {
     let host = TestHost::new();
@@ -254,7 +250,7 @@ fn as_chosen() {
     }
 }
 
-/// The operators: with float32 where autocast says so, and only there.
+/// The operators: float32 operands are accepted under autocast, and only there.
 #[test]
 fn operators() {
     let host = TestHost::new();
@@ -299,7 +295,7 @@ fn operators() {
                 assert_eq!(&(out.dtype, out.sizes.clone(), bits(&host, &out)), wanted, "{name} {dtype} {i} {j}");
             }
         }
-        // Of another dtype than that which float32 is rounded to, it is refused as ever.
+        // An operand of any other dtype is an error as without autocast.
         let double = rounding.of(DType::F64, &[20, 7], &[0.0; 140]);
         let refused = message(rounding.run("aten::mm", &[t(&a, 0), tensor(&double)]));
         assert!(refused.contains("expected m1 and m2 to have the same dtype"), "{refused}");

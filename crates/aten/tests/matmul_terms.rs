@@ -1,5 +1,5 @@
 //! Products of float32 from terms of 16 bits, on emulated matrix units and on the adapter's,
-//! against sums in f64.
+//! compared with sums in f64.
 
 mod common;
 #[path = "../../compute/src/primitives/validate.rs"]
@@ -8,22 +8,21 @@ mod validate;
 use common::{Random, TestHost, Values};
 use dml_aten::Call;
 use dml_compute::Scalar;
-use dml_compute::matmul::choice::Way;
+use dml_compute::matmul::choice::Algorithm;
 use dml_compute::matmul::epilogue::Epilogue;
 use dml_compute::matmul::guard::Tiles;
 use dml_compute::matmul::interface::ProductSpec;
-use dml_compute::matmul::matrix_gemm::{self, Padding};
-use dml_compute::matmul::matrix_select::{self, MatrixChoice, SplitChoice};
-use dml_compute::matmul::matrix_tile::{MatrixTile, Units};
+use dml_compute::matmul::matrix_unit_gemm::{self, Padding};
+use dml_compute::matmul::matrix_unit_select::{self, MatrixChoice, SplitChoice};
+use dml_compute::matmul::matrix_unit_tile::{MatrixTile, Units};
 use dml_compute::matmul::operand::{Access, Axis, Pattern};
 use dml_compute::matmul::split::{self, Form};
-use dml_compute::matmul::{Bias, Choice, Finish, Output, Problem, Source, Tile, gemm, select};
+use dml_compute::matmul::{Bias, Choice, EpilogueOperands, Output, Problem, Source, Tile, gemm, select};
 use dml_compute::primitives::kernel::KernelSpec;
-use dml_engine::AdapterKind;
 use dml_kernel::{DType, ScalarType};
 use validate::accepted;
 
-/// Operands with rows (columns) contiguous along k or across it, or in steps of memory.
+/// Operands whose rows (columns) are contiguous along k, across it, or not at all.
 #[derive(Copy, Clone, Debug, PartialEq)]
 enum Layout {
     AlongK,
@@ -36,7 +35,7 @@ struct Operand {
     source: Source,
 }
 
-/// `batch` matrices of `outer x k` elements, which lie in memory as `layout` says.
+/// `batch` matrices of `outer x k` elements with memory layout `layout`.
 fn operand(host: &TestHost, values: Vec<f32>, [batch, outer, k]: [i64; 3], layout: Layout) -> Operand {
     let strides = match layout {
         Layout::AlongK => [outer * k, k, 1],
@@ -53,21 +52,21 @@ fn operand(host: &TestHost, values: Vec<f32>, [batch, outer, k]: [i64; 3], layou
     Operand { values, source: Source::strided(&t, [outer, k], [strides[1], strides[2]], batch) }
 }
 
-/// `0.5 * a @ b + bias` as `way` computes it, and in f64, and the sums of magnitudes.
-fn run(host: &TestHost, size: [i64; 4], [a, b]: [&Operand; 2], way: Way) -> Vec<[f64; 3]> {
+/// `0.5 * a @ b + bias` as computed by `algorithm`, and in f64, and the sums of magnitudes.
+fn run(host: &TestHost, size: [i64; 4], [a, b]: [&Operand; 2], algorithm: Algorithm) -> Vec<[f64; 3]> {
     let call = Call::named("gemm", dml_engine::FaultKind::Index, &[], &host.device, host);
     let [batch, m, n, k] = size;
     let added: Vec<f32> = (0..n).map(|i| i as f32 / 8.0).collect();
     let bias = host.floats(&[n], &added);
     let out = host.floats(&[batch, m, n], &vec![f32::NAN; (batch * m * n) as usize]);
-    let finish = Finish {
+    let finish = EpilogueOperands {
         out: Output { memory: (&out).into(), strides: [m * n, n, 1], split: None },
         alpha: Scalar::Double(0.5),
         bias: Some(Bias { memory: (&bias).into(), strides: [0, 0, 1], beta: Scalar::Int(1) }),
-        activation: None,
+        then: None,
     };
     let problem = Problem { size, a: a.source.clone(), b: b.source.clone(), finish };
-    problem.run_in(&call, way).expect("it runs");
+    problem.run_in(&call, algorithm).expect("it runs");
     let row = |of: &Operand, z: i64, rows: i64, i: i64| -> Vec<f64> {
         let z = if of.source.batch == 0 { 0 } else { z };
         let begin = ((z * rows + i) * k) as usize;
@@ -86,7 +85,7 @@ fn plain() -> Tile {
     Tile::parse("16x16x4/1x2/4x4").expect("a tile")
 }
 
-/// A tile of emulated units, and one of the adapter's, if it has them.
+/// A tile of emulated units, and one of the adapter's units, if it has any.
 fn tiles(host: &TestHost, dtype: DType, emulated: [u32; 3]) -> Vec<MatrixTile> {
     let info = host.device.info();
     let lanes = info.capabilities.subgroup_size;
@@ -103,20 +102,15 @@ fn tiles(host: &TestHost, dtype: DType, emulated: [u32; 3]) -> Vec<MatrixTile> {
             lanes,
             emulated: true,
             bytes: 2,
+            transposes: true,
         });
     }
-    let small = info.kind == AdapterKind::Software;
-    let units = matrix_select::shapes(info, dtype).into_iter().map(|shape| Units {
-        shape,
-        lanes,
-        emulated: false,
-        small,
-        bytes: 2,
-    });
+    let units = matrix_unit_select::own(info, dtype).into_iter();
     let limits = select::Limits::of(info);
-    let fits =
-        |tile: &MatrixTile| 16 * tile.units_of_terms() <= limits.shared_memory && tile.threads() <= limits.invocations;
-    tiles.extend(units.flat_map(matrix_select::tiles).map(|(tile, _)| tile).filter(fits));
+    let fits = |tile: &MatrixTile| {
+        16 * tile.vectors_of_terms() <= limits.shared_memory && tile.threads() <= limits.invocations
+    };
+    tiles.extend(units.flat_map(matrix_unit_select::tiles).map(|(tile, _)| tile).filter(fits));
     tiles
 }
 
@@ -136,16 +130,16 @@ fn random_products_in_halves_are_as_near_as_plain_ones() {
             let [batch, m, n, k] = size;
             let mut values = |len: i64| -> Vec<f32> { (0..len).map(|_| random.signed_unit() as f32).collect() };
             let a = operand(&host, values(batch * m * k), [batch, m, k], layouts[0]);
-            // One matrix for the whole batch.
+            // A broadcast matrix.
             let b = operand(&host, values(n * k), [1, n, k], layouts[1]);
-            let error = |way: Way| {
-                let results = run(&host, size, [&a, &b], way);
+            let error = |algorithm: Algorithm| {
+                let results = run(&host, size, [&a, &b], algorithm);
                 let sum = |f: fn(&[f64; 3]) -> f64| results.iter().map(f).sum::<f64>();
                 (sum(|[got, want, _]| (got - want).powi(2)) / sum(|[_, want, _]| want.powi(2))).sqrt()
             };
             let (terms, floats) = (
-                error(Way::Split(SplitChoice { tile, plain: plain() })),
-                error(Way::Plain(Choice { tile: plain(), split_k: 1 })),
+                error(Algorithm::SplitFloat(SplitChoice { tile, fallback_tile: plain() })),
+                error(Algorithm::Plain(Choice { tile: plain(), split_k: 1 })),
             );
             assert!(terms <= 1.2 * floats.max(1e-7), "{tile} {size:?}: {terms} instead of {floats}");
             host.device.synchronize().expect("the device works");
@@ -154,15 +148,16 @@ fn random_products_in_halves_are_as_near_as_plain_ones() {
     }
 }
 
-/// Checks a split product; `bound` of the sums of magnitudes, or of what each has in float32, is
-/// allowed.
+/// Checks a split product with a tolerance of `bound` times the sums of magnitudes, or what float32
+/// would give.
 fn check_split(host: &TestHost, tile: MatrixTile, [m, n, k]: [i64; 3], [left, right]: [Vec<f32>; 2], bound: f64) {
     let a = operand(host, left, [1, m, k], Layout::AlongK);
     let b = operand(host, right, [1, n, k], Layout::Across);
-    let results = run(host, [1, m, n, k], [&a, &b], Way::Split(SplitChoice { tile, plain: plain() }));
+    let results =
+        run(host, [1, m, n, k], [&a, &b], Algorithm::SplitFloat(SplitChoice { tile, fallback_tile: plain() }));
     for (i, [got, want, magnitudes]) in results.into_iter().enumerate() {
         let near = if magnitudes.is_finite() && magnitudes > f64::from(f32::MAX) {
-            // What overflows on the way may be NaN, as in any order of a sum.
+            // A result that overflows on the way may be NaN, as with any order of a sum.
             got.is_nan() || got.is_infinite() || want.abs() < f64::from(f32::MAX)
         } else if want.is_finite() {
             (got - want).abs() <= bound * magnitudes + 1e-37
@@ -182,7 +177,7 @@ fn every_magnitude() {
     let mut random = Random(22);
     let [m, n, k] = NUMBERS;
     for tile in tiles(&host, DType::F16, [8, 8, 16]) {
-        // Subnormal numbers too: they are not computed with in float32.
+        // Subnormal numbers too, since float32 arithmetic is not used for them.
         for scales in [[1e-30f64, 1e30, 1.0, 0.0], [3e-39, 1e-44, 1e-41, 1e-37]] {
             let mut values = |rows: i64, scales: [f64; 4]| -> Vec<f32> {
                 (0..rows * k).map(|i| (scales[(i / k % 4) as usize] * random.signed_unit()) as f32).collect()
@@ -202,8 +197,8 @@ fn what_terms_do_not_hold() {
     for tile in tiles(&host, DType::F16, [8, 8, 16]) {
         let mut values = |rows: i64| -> Vec<f32> { (0..rows * k).map(|_| random.signed_unit() as f32).collect() };
         let (left, right) = (values(m), values(n));
-        // Decisive ones far below their row's largest, which meets a zero: one term holds them, or
-        // none does.
+        // Significant elements far below their row's largest, which is multiplied by zero: a single
+        // term represents them, or none does.
         for small in [3e-10, 1e-20] {
             let (mut left, mut right) = (left.clone(), right.clone());
             left[..k as usize].fill(small);
@@ -211,7 +206,7 @@ fn what_terms_do_not_hold() {
             (left[0], right[0]) = (1.0, 0.0);
             check_split(&host, tile, NUMBERS, [left, right], 2f64.powi(-10));
         }
-        // Two such that meet.
+        // Products of two such elements.
         let (mut small_left, mut small_right) = (left.clone(), right.clone());
         small_left[..3].copy_from_slice(&[1.0, 5e-10, 0.0]);
         small_right[..3].copy_from_slice(&[0.0, 5e-10, 1.0]);
@@ -243,7 +238,9 @@ fn products_of_bfloat16() {
             for of in [&mut a, &mut b] {
                 of.values.iter_mut().for_each(|x| *x = half::bf16::from_f32(*x).to_f32());
             }
-            for [got, want, magnitudes] in run(&host, size, [&a, &b], Way::Rounded(MatrixChoice { tile, split_k })) {
+            for [got, want, magnitudes] in
+                run(&host, size, [&a, &b], Algorithm::RoundedFloat(MatrixChoice { tile, split_k }))
+            {
                 assert!((got - want).abs() <= 1e-6 * magnitudes, "{tile} {size:?}: {got}, not {want}");
             }
             host.device.synchronize().expect("the device works");
@@ -254,18 +251,24 @@ fn products_of_bfloat16() {
 
 #[test]
 fn every_variant_is_valid() {
-    let access =
-        |dtype, axis, wide| Access { dtype, rounded: None, axis, wide, pattern: Pattern::Strided, whole_steps: false };
-    let units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, bytes: 2 };
+    let access = |dtype, axis, wide| Access {
+        dtype,
+        rounds_to: None,
+        axis,
+        wide,
+        pattern: Pattern::Strided,
+        is_multiple_of_step: false,
+    };
+    let units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, bytes: 2, transposes: true };
     let epilogue = Epilogue {
         dtype: DType::F32,
         wide: true,
-        in_units: false,
+        stores_vectors: false,
         split_n: false,
         scaled: true,
         bias: None,
         bias_wide: false,
-        activation: None,
+        expr: Epilogue::expr_of(DType::F32, true, false, None),
     };
     for (i, (axis, wide)) in
         [(Axis::Inner, true), (Axis::Outer, true), (Axis::Inner, false), (Axis::Outer, false)].into_iter().enumerate()
@@ -281,16 +284,20 @@ fn every_variant_is_valid() {
             b: a,
             epilogue,
             index,
-            ragged_k: false,
+            has_k_remainder: false,
             split_k: false,
             guard: Some(guard),
         };
-        accepted(&gemm::Spec { tile: plain(), ragged_edge: true, product: of(floats, Tiles::Others) }.build());
-        let (tile, _) = matrix_select::tiles(units).last().expect("there are tiles");
-        // Debian 12's spirv-val does not know matrices.
+        accepted(
+            &gemm::Spec { tile: plain(), has_edge_tiles: true, product: of(floats, Tiles::Unrepresentable) }.build(),
+        );
+        let (tile, _) = matrix_unit_select::tiles(units).last().expect("there are tiles");
+        // Debian 12's spirv-val does not know cooperative matrices.
         let tile = MatrixTile { emulated: true, ..tile };
-        let product = of(access(DType::F16, axis, true), Tiles::Held);
-        let padding = Padding::Terms { gathered: i % 2 == 0 };
-        accepted(&matrix_gemm::Spec { tile, ragged_edge: wide, units: [true; 2], padding, product }.build());
+        let product = of(access(DType::F16, axis, true), Tiles::Representable);
+        let padding = Padding::Terms { uses_accumulator_buffer: i % 2 == 0 };
+        accepted(
+            &matrix_unit_gemm::Spec { tile, has_edge_tiles: wide, vector_loads: [true; 2], padding, product }.build(),
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Reductions over every kind of shape, against sums in f64 on the host.
+//! Reductions over every kind of shape, compared with sums in f64 on the host.
 
 mod common;
 
@@ -13,7 +13,7 @@ fn sum(host: &TestHost, t: &View, dims: &[i64]) -> Vec<f32> {
     host.read_floats(&out)
 }
 
-/// Sum over the middle of `[outer, n, inner]`.
+/// The sum over the middle dimension of `[outer, n, inner]`.
 fn check(host: &TestHost, outer: usize, n: usize, inner: usize) {
     let values = noise(outer * n * inner, (outer + n * 7 + inner * 31) as u64);
     let t = host.floats(&[outer as i64, n as i64, inner as i64], &values);
@@ -23,7 +23,7 @@ fn check(host: &TestHost, outer: usize, n: usize, inner: usize) {
             let column = || (0..n).map(|k| f64::from(values[(o * n + k) * inner + i]));
             let (want, size) = (column().sum::<f64>(), column().map(f64::abs).sum::<f64>());
             let error = (f64::from(got[o * inner + i]) - want).abs();
-            // 2^-24 for each of the roundings on the way up a tree.
+            // 2^-24 for each rounding on the path through the tree.
             assert!(error <= size * 12.0 * 2f64.powi(-24) + 1e-12, "{outer} {n} {inner}: {error} of {size}");
         }
     }
@@ -86,7 +86,7 @@ fn first_of_equals_wins() {
     let t = host.floats(&[100, 100], &values);
     let arg = |t: &View| host.run("aten::argmax", &[tensor(t), Arg::None, flag(false)]).expect("argmax").remove(0);
     assert_eq!(host.read_longs(&arg(&t)), [77]);
-    // Columns become rows: 0·100 + 3 comes first.
+    // With columns as rows, index 0·100 + 3 comes first.
     assert_eq!(host.read_longs(&arg(&t.transpose(0, 1))), [3]);
     values[5_000] = f32::NAN;
     values[5_001] = f32::NAN;

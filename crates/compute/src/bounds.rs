@@ -1,16 +1,16 @@
-//! Which numbers a dtype can hold.
+//! The range of numbers that a dtype can represent.
 
 use crate::scalar::Scalar;
 use dml_kernel::DType;
 use dml_kernel::float8::Format;
 
-/// The numbers that a dtype can hold, as C++'s `Scalar::to` has it: unsigned integers take negative
-/// ones.
+/// The range of numbers that a dtype can represent, by the rule of C++'s `Scalar::to`: unsigned
+/// integers accept negative numbers too.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Bounds(DType);
 
 impl Bounds {
-    /// Of a dtype.
+    /// The range of a dtype.
     pub fn of(dtype: DType) -> Self {
         Self(dtype)
     }
@@ -23,12 +23,12 @@ impl Bounds {
             return (-largest - i128::from(dtype.is_signed_integer()), largest);
         }
         let largest = self.of_floats().1;
-        // Saturates far beyond the integers that there are.
+        // The conversion saturates, far beyond the range of all integer dtypes.
         (-largest as i128, largest as i128)
     }
 
-    /// The least and the largest finite double, compared with its fraction. 2^63 does not fit
-    /// int64, though its limit rounds to it.
+    /// The least and the largest finite double; fractions are not cut off before they are compared.
+    /// 2^63 does not fit int64, though int64's limit rounds to it.
     pub fn of_floats(self) -> (f64, f64) {
         let bits = 8 * self.0.bytes() as i32;
         match self.0 {
@@ -44,19 +44,19 @@ impl Bounds {
         }
     }
 
-    /// Whether infinities and NaN are among them.
+    /// Whether the dtype has infinities and NaN.
     pub fn special(self) -> bool {
         !self.0.is_integer()
     }
 }
 
-/// The largest double that an integer below 2^`exponent` can be.
+/// The largest double that is an integer below 2^`exponent`.
 fn below_power_of_two(exponent: i32) -> f64 {
     let power = 2f64.powi(exponent);
     if exponent <= f64::MANTISSA_DIGITS as i32 { power - 1.0 } else { power.next_down() }
 }
 
-/// A number as a float of 16 or 8 bits holds it, if that is the dtype; others are rounded where
+/// A number rounded to `dtype` if that is a float of 16 or 8 bits. Other dtypes are rounded where
 /// they are computed with.
 pub fn rounded(value: Scalar, dtype: DType) -> Scalar {
     match dtype {
@@ -69,7 +69,7 @@ pub fn rounded(value: Scalar, dtype: DType) -> Scalar {
     }
 }
 
-/// What is said of a number that a dtype cannot hold.
+/// The error message for a number that a dtype cannot represent.
 pub const fn overflow_message(dtype: DType) -> &'static str {
     macro_rules! overflow {
         ($type:literal) => {

@@ -2,8 +2,8 @@
 
 use crate::pointwise::function::Function;
 use crate::{
-    attention, complex, indexing, linear_algebra, lists, loss, movement, normalization, pointwise, quantization,
-    random, reduction, sorting,
+    attention, complex, indexing, linear_algebra, lists, loss, matmul, movement, normalization, pointwise,
+    quantization, random, reduction, sorting,
 };
 
 /// The functions by the files that declare them.
@@ -14,6 +14,7 @@ static FILES: &[&[&Function]] = &[
     indexing::functions::FUNCTIONS,
     linear_algebra::functions::FUNCTIONS,
     lists::functions::FUNCTIONS,
+    matmul::functions::FUNCTIONS,
     loss::elementwise::FUNCTIONS,
     movement::functions::FUNCTIONS,
     normalization::functions::FUNCTIONS,
@@ -22,6 +23,7 @@ static FILES: &[&[&Function]] = &[
     pointwise::bessel::FUNCTIONS,
     pointwise::binary::FUNCTIONS,
     pointwise::comparison::FUNCTIONS,
+    pointwise::complex::COMPLEX_FUNCTIONS,
     pointwise::division::FUNCTIONS,
     pointwise::error_function::FUNCTIONS,
     pointwise::exponential_activations::FUNCTIONS,
@@ -36,13 +38,14 @@ static FILES: &[&[&Function]] = &[
     pointwise::special::FUNCTIONS,
     pointwise::ternary::FUNCTIONS,
     pointwise::unary::FUNCTIONS,
+    pointwise::windows::FUNCTIONS,
     quantization::functions::FUNCTIONS,
     random::functions::FUNCTIONS,
     reduction::functions::FUNCTIONS,
     sorting::functions::FUNCTIONS,
 ];
 
-/// All elementwise functions, each under a name of its own.
+/// All elementwise functions; their names are distinct.
 pub fn catalogue() -> impl Iterator<Item = &'static Function> {
     FILES.iter().flat_map(|file| file.iter().copied())
 }
@@ -51,25 +54,26 @@ pub fn catalogue() -> impl Iterator<Item = &'static Function> {
 mod tests {
     use super::*;
     use crate::pointwise::function::Options;
+    use crate::pointwise::rule::{Dtypes, Rule};
     use dml_kernel::interpret::{Argument, run};
     use dml_kernel::{Builder, DType, Element, Kernel, ScalarType, Value};
     use std::collections::HashSet;
 
-    /// Operands enough for functions whose number of arguments depends on options.
-    const MOST: usize = 14;
+    /// Number of operands for functions whose arity depends on options.
+    const MAX_ARITY: usize = 14;
 
-    /// The types of a function's operands; a complex number is two.
+    /// The types of a function's operands; a complex operand is two of them.
     fn types(function: &Function) -> Vec<ScalarType> {
         let scalar = if function.integers { ScalarType::I32 } else { ScalarType::F32 };
         let parts = if function.is_complex() { 2 } else { 1 };
-        vec![scalar; function.arguments.map_or(MOST, |names| parts * names.len())]
+        vec![scalar; function.arguments.map_or(MAX_ARITY, |names| parts * names.len())]
     }
 
     fn options(function: &Function) -> Options {
         Options { flags: [function.is_complex(); 8], ..Options::default() }
     }
 
-    /// A kernel that writes the results of one element of each operand.
+    /// A kernel that stores the results of a function for one element of each operand.
     fn kernel(function: &Function) -> Kernel {
         let types = types(function);
         let b = Builder::new(function.name, [1, 1, 1]);
@@ -81,6 +85,69 @@ mod tests {
             out.store(i, value.cast(ScalarType::F32));
         }
         b.finish()
+    }
+
+    /// A cell of a table in Markdown.
+    fn cell(text: &str) -> String {
+        let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        joined.replace("[`", "`").replace("`]", "`").replace('|', "\\|")
+    }
+
+    fn page() -> String {
+        let mut page = "# Elementwise functions\n\n".to_owned();
+        page += "Written by `make tables` from the catalogue of crates/compute; do not edit.\n\n";
+        page += "Functions of one element of each operand, in the order of their names.\n\n";
+        page += "- Result: *promoted* is the dtype in which the operands meet; *exact* the same, and `out=` of\n";
+        page += "  another dtype is refused; *float* the same, and the default float dtype of integers; *real* the\n";
+        page += "  dtype of a complex number's parts.\n";
+        page += "- Takes: the dtypes of operands, where not all are taken.\n";
+        page += "- Complex: the function of complex operands.\n\n";
+        page += "| function | operands | what it computes | result | takes | complex |\n|---|---|---|---|---|---|\n";
+        let mut functions: Vec<&Function> = catalogue().collect();
+        functions.sort_by_key(|function| function.name);
+        for function in functions {
+            let Function { name, arguments, summary, rule, takes, complex, .. } = function;
+            let arguments = arguments.map_or_else(|| "..".to_owned(), |names| names.join(", "));
+            let rule = match rule {
+                Rule::Promote => "promoted",
+                Rule::Exact => "exact",
+                Rule::Float => "float",
+                Rule::Bool => "bool",
+                Rule::Real => "real",
+                Rule::As(_) => "option",
+            };
+            let takes = match takes {
+                Dtypes::Any => "",
+                Dtypes::Number | Dtypes::Signed => "no bools",
+                Dtypes::Float => "floats",
+                Dtypes::Integral => "integers, bools",
+            };
+            let complex = complex.map_or_else(String::new, |of| format!("`{}`", of.name));
+            let summary = cell(summary);
+            page += &format!("| `{name}` | {arguments} | {summary} | {rule} | {takes} | {complex} |\n");
+        }
+        page
+    }
+
+    /// `docs/reference/elementwise.md` lists the functions. `WRITE=1` writes it.
+    #[test]
+    fn the_page_is_what_the_table_says() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/elementwise.md");
+        let page = page();
+        if std::env::var_os("WRITE").is_some() {
+            std::fs::write(&path, &page).expect("the folder of pages");
+        }
+        let found = std::fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
+        assert!(found == page, "docs/reference/elementwise.md is not what the catalogue says: run `make tables`");
+    }
+
+    #[test]
+    fn functions_of_complex_numbers_are_such() {
+        for function in catalogue() {
+            if let Some(complex) = function.complex {
+                assert!(complex.is_complex() && !function.is_complex(), "{}", function.name);
+            }
+        }
     }
 
     #[test]
@@ -100,7 +167,7 @@ mod tests {
             let bytes = |x: &[f32]| x.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
             let unwritten = bytes(&[-1234.5; 4]);
             let mut out = unwritten.clone();
-            let mut x = bytes(&(1..=MOST as u16).map(f32::from).collect::<Vec<f32>>());
+            let mut x = bytes(&(1..=MAX_ARITY as u16).map(f32::from).collect::<Vec<f32>>());
             let memory = &mut [Argument::Memory(&mut out), Argument::Memory(&mut x)];
             run(&kernel, [1, 1, 1], 1, memory);
             assert_ne!(out, unwritten, "{}", function.name);

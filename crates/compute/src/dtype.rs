@@ -2,8 +2,8 @@
 
 use dml_kernel::DType;
 
-/// The dtype in which elements of a dtype are accumulated: doubles in f64, other floats in f32,
-/// integers and flags in i64.
+/// The dtype in which elements of a dtype are accumulated: f64 for doubles, f32 for other floats,
+/// i64 for integers and bools.
 pub fn accumulator(dtype: DType) -> DType {
     match dtype {
         DType::F64 => DType::F64,

@@ -1,24 +1,36 @@
-//! How kernels report an index, or another value, out of range. The element of a bad index is left
-//! alone: a kernel never clamps and never reads outside.
+//! How kernels report an index, or another value, out of range. A kernel skips the element of a bad
+//! index: it never clamps and never accesses memory out of range.
 
 use crate::context::Context;
 use dml_engine::{ArgumentBlock, FaultKind, Parameter};
 use dml_kernel::{Builder, DType, Operand, Pointer, ScalarType, Value};
 use std::cell::RefCell;
 
-/// What a kernel reports errors with, as its parameter.
+/// Kernel parameter through which a kernel reports errors.
 pub struct Fault;
 
-/// What a kernel refuses, as it is said.
+/// What a kernel reports, and the message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// An index, of the operator of this name.
+    /// An index out of range, for the operator of this name.
     Index(&'static str),
-    /// Another value, in these words.
+    /// Another value, with this message.
     Value(&'static str),
 }
 
-/// The argument for [`Fault`]: where to report, and what.
+/// The messages of values that kernels refuse.
+pub mod refused {
+    /// An integer is divided by 0.
+    pub const DIVISOR: &str = "an integer is divided by 0";
+    /// A standard deviation is below 0.
+    pub const DEVIATION: &str = "a standard deviation is below 0";
+    /// An input of binary cross-entropy is no probability.
+    pub const INPUT: &str = "an input is not between 0 and 1";
+    /// A target of binary cross-entropy is no probability.
+    pub const TARGET: &str = "a target is not between 0 and 1";
+}
+
+/// The argument for [`Fault`]: where to report, and which error.
 #[derive(Copy, Clone)]
 pub struct FaultArgument {
     address: u64,
@@ -62,7 +74,7 @@ impl<'b> Reporter<'b> {
 }
 
 impl Context<'_> {
-    /// What a kernel reports what it refuses with.
+    /// The argument for a kernel that reports this refusal.
     pub fn fault_of(&self, refusal: Refusal) -> FaultArgument {
         match refusal {
             Refusal::Index(name) => self.fault_of_index_in(name),
@@ -70,28 +82,27 @@ impl Context<'_> {
         }
     }
 
-    /// What a kernel reports bad indices with, as an error of [`Context::name`].
+    /// The argument for a kernel that reports bad indices as errors of [`Context::name`].
     pub fn fault_of_index(&self) -> FaultArgument {
         FaultArgument { address: self.device.fault_address(), number: known(self.name, self.index_fault) }
     }
 
-    /// The same as an error of another name.
+    /// The argument for a kernel that reports bad indices as errors of the operator `name`.
     pub fn fault_of_index_in(&self, name: &'static str) -> FaultArgument {
         FaultArgument { address: self.device.fault_address(), number: known(name, FaultKind::Index) }
     }
 
-    /// What a kernel reports a bad value with: an error of this message.
+    /// The argument for a kernel that reports a bad value with this message.
     pub fn fault_of_value(&self, message: &'static str) -> FaultArgument {
         FaultArgument { address: self.device.fault_address(), number: known(message, FaultKind::Value) }
     }
 }
 
-/// Writes an error into the device's fault block, unless one is there. The engine raises the error
-/// that `operator` (a u32 of the engine's: see [`dml_engine::fault_id`]) stands for at the next
-/// synchronisation or launch.
+/// Writes an error into the device's fault block, unless the block has one. The engine raises the
+/// error with the id `operator` (u32, see [`dml_engine::fault_id`]) at the next synchronisation or
+/// launch.
 ///
-/// `fault` is a u32 pointer, passed as [`Fault`]; `index` and `size` are integers, `dim` is
-/// a u32.
+/// `fault` is a u32 pointer, passed as [`Fault`]; `index` and `size` are integers, `dim` is a u32.
 pub fn report<'b>(
     b: &'b Builder,
     fault: Pointer<'b>,
@@ -104,7 +115,7 @@ pub fn report<'b>(
     b.if_(won, || {
         fault.store(1, operator);
         for (word, value) in [(2, index), (4, size)] {
-            // Through i64, so that negative indices keep their sign.
+            // Through i64, which keeps the sign of negative indices.
             let value = value.cast(ScalarType::I64).bitcast(ScalarType::U64);
             fault.store(word, value.cast(ScalarType::U32));
             fault.store(word + 1, (value >> 32).cast(ScalarType::U32));
@@ -113,12 +124,12 @@ pub fn report<'b>(
     });
 }
 
-/// A number of the engine's, remembered by this thread.
+/// The engine's id for a fault, cached by thread.
 fn known(name: &'static str, kind: FaultKind) -> u32 {
     thread_local! {
-        static KNOWN: RefCell<Vec<(&'static str, u32)>> = const { RefCell::new(Vec::new()) };
+        static FAULT_IDS: RefCell<Vec<(&'static str, u32)>> = const { RefCell::new(Vec::new()) };
     }
-    KNOWN.with(|known| {
+    FAULT_IDS.with(|known| {
         let mut known = known.borrow_mut();
         if let Some(&(_, id)) = known.iter().find(|(n, _)| std::ptr::eq(*n, name)) {
             return id;

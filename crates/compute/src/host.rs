@@ -1,10 +1,10 @@
-//! The one place that reads and writes host memory: values of 0-dim CPU tensors that meet device
-//! tensors, and copies.
+//! The only module that reads and writes host memory: values of 0-dim CPU tensors that are operands
+//! together with device tensors, and copies.
 //!
-//! A tensor's storage is memory of the plugin's tensor of that handle, which lives until the
-//! operator's call ends; whoever calls the operator says so (`plugin/engine.h`), and no other
-//! storage is ever made on the host. What a view makes of it is arithmetic of this crate, and is
-//! checked here: nothing outside of the storage is touched.
+//! A CPU tensor's storage is memory of the plugin's tensor with the view's handle, and lives until
+//! the operator's call ends; the caller of the operator guarantees this (`plugin/engine.h`), and
+//! there are no other storages on the host. The offsets of a view are arithmetic of this crate, and
+//! are checked here: no access is out of the storage's range.
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ pub fn read_number(t: &View) -> Result<Scalar> {
     Ok(decode(t.dtype, element))
 }
 
-/// One element of a complex dtype from its bytes in memory.
+/// Decodes one element of a complex dtype.
 pub fn decode_complex(dtype: DType, bytes: &[u8]) -> Scalar {
     let part = |i: usize| {
         let mut part = [0; 8];
@@ -39,8 +39,7 @@ pub fn decode_complex(dtype: DType, bytes: &[u8]) -> Scalar {
     Scalar::Complex(part(0), part(1))
 }
 
-/// One element of a dtype of reals from its bytes in memory (the first `dtype.bytes()` of the
-/// eight).
+/// Decodes one element of a real dtype (from the first `dtype.bytes()` of the eight bytes).
 pub fn decode(dtype: DType, b: [u8; 8]) -> Scalar {
     let two = [b[0], b[1]];
     let four = [b[0], b[1], b[2], b[3]];
@@ -64,7 +63,7 @@ pub fn decode(dtype: DType, b: [u8; 8]) -> Scalar {
     }
 }
 
-/// The bits of a number as an element of a dtype.
+/// Encodes a number as an element of a dtype.
 pub fn bits(dtype: DType, x: Scalar) -> u64 {
     match dtype {
         DType::Bool => u64::from(x.to_f64() != 0.0),
@@ -82,33 +81,37 @@ pub fn bits(dtype: DType, x: Scalar) -> u64 {
 /// The bytes of a contiguous CPU tensor.
 pub fn bytes(t: &View) -> Result<&[u8]> {
     let n = host_extent(t)?;
-    // SAFETY: the n bytes from `data` on lie in a storage on the host, which is there while the
-    // caller has the tensor: in the time of the call. Nobody writes them meanwhile: a program that
-    // shares a tensor with a thread that writes it gets what bytes there are, as of any operator of
-    // the CPU.
+    // SAFETY: the n bytes from `data` on are inside of a host storage, which lives as long as the
+    // caller has the tensor: for the time of the call. Nobody writes it meanwhile; a program that
+    // writes a tensor in another thread gets undefined contents, as with any operator of the CPU.
     Ok(if n == 0 { &[] } else { unsafe { std::slice::from_raw_parts(t.data as *const u8, n) } })
 }
 
-/// The bytes of a CPU tensor of any strides, in row-major order.
-pub fn bytes_in_order(t: &View) -> Result<Vec<u8>> {
+/// The bytes of a CPU tensor with arbitrary strides, in row-major order.
+pub fn row_major_bytes(t: &View) -> Result<Vec<u8>> {
     if t.is_contiguous() {
         return Ok(bytes(t)?.to_vec());
     }
     let range = t.range();
     let row = t.as_strided(&[(range.end - range.start) as i64 / t.element_size() as i64], &[1], 0);
     let (all, size) = (bytes(&row)?, t.element_size() as usize);
-    let mut offsets = vec![0i64];
-    for (&n, &stride) in t.sizes.iter().zip(&t.strides) {
-        offsets = offsets.iter().flat_map(|o| (0..n).map(move |i| o + i * stride)).collect();
-    }
-    Ok(offsets.iter().flat_map(|&o| &all[o as usize * size..][..size]).copied().collect())
+    Ok(offsets(t).iter().flat_map(|&o| &all[o * size..][..size]).copied().collect())
 }
 
-/// The bytes of a contiguous CPU tensor that the caller lets this call overwrite.
+/// The offsets of a tensor's elements from the first one, in elements and in row-major order.
+pub fn offsets(t: &View) -> Vec<usize> {
+    let mut offsets = vec![0];
+    for (&n, &stride) in t.sizes.iter().zip(&t.strides) {
+        offsets = offsets.iter().flat_map(|o| (0..n).map(move |i| o + (i * stride) as usize)).collect();
+    }
+    offsets
+}
+
+/// The bytes of a contiguous CPU tensor that the caller allows this call to overwrite.
 pub fn bytes_mut(t: &mut View) -> Result<&mut [u8]> {
     let n = host_extent(t)?;
-    // SAFETY: as in `bytes`; the caller hands this tensor over for writing and holds no slice of
-    // its memory.
+    // SAFETY: as in `bytes`; the caller gives this tensor to the call for writing, and has no slice
+    // of its memory.
     Ok(if n == 0 { &mut [] } else { unsafe { std::slice::from_raw_parts_mut(t.data as *mut u8, n) } })
 }
 
@@ -159,7 +162,7 @@ mod tests {
         let floats = |bytes: &[u8]| -> Vec<f32> {
             bytes.chunks_exact(4).map(|b| f32::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect()
         };
-        assert_eq!(bytes_in_order(&t).map(|bytes| floats(&bytes)).ok(), Some(vec![1.0, 3.0, 2.0, 4.0]));
+        assert_eq!(row_major_bytes(&t).map(|bytes| floats(&bytes)).ok(), Some(vec![1.0, 3.0, 2.0, 4.0]));
         assert_eq!(bytes(&t.as_strided(&[3], &[1], 1)).map(floats).ok(), Some(vec![2.0, 3.0, 4.0]));
         assert_eq!(read_number(&t.as_strided(&[1, 1], &[7, 7], 3)).ok(), Some(Scalar::Double(4.0)));
         assert!(bytes(&t.as_strided(&[0], &[1], 9)).is_ok_and(<[u8]>::is_empty));
@@ -175,7 +178,7 @@ mod tests {
             let view = t.as_strided(sizes, strides, offset);
             assert!(bytes(&view).is_err() && bytes_mut(&mut view.clone()).is_err(), "{}", view.describe());
         }
-        assert!(bytes_in_order(&t.as_strided(&[2, 2], &[1, 3], 0)).is_err());
+        assert!(row_major_bytes(&t.as_strided(&[2, 2], &[1, 3], 0)).is_err());
         assert!(read_number(&t.as_strided(&[], &[], 4)).is_err() && read_number(&t.as_strided(&[], &[], -1)).is_err());
         let gone = View { storage: AddressRange { start: t.data, end: t.data }, ..t };
         assert!(bytes(&gone).is_err() && read_number(&gone.as_strided(&[], &[], 0)).is_err());

@@ -1,21 +1,20 @@
-//! What is computed on a device: views of memory, and the kernels over them. It knows no framework:
-//! no schema, no operator of any framework, no framework's words for errors. Whoever calls it has
-//! checked dtypes and shapes.
+//! Computations on a device: views of memory, and kernels over them. The crate is independent of
+//! frameworks: it has no schemas, no framework's operators and no framework's error messages.
+//! Callers check dtypes and shapes.
 //!
-//! A computation takes a [`Context`] and operands as [`View`]s, and enqueues kernels that write
-//! results which exist.
+//! A computation takes a [`Context`] and operands as [`View`]s, and enqueues kernels that write to
+//! existing results.
 
 #![deny(unsafe_code)]
-// Fields of specialisations that operators still fill themselves; goes when their launches have
-// moved here.
-#![allow(missing_docs)]
+// The docs of public modules name the private ones that they use.
+#![allow(rustdoc::private_intra_doc_links)]
 
 /// `return Err(Error::Kind(format!(..)))` unless the condition holds.
 #[macro_export]
 macro_rules! check {
     ($cond:expr, $kind:ident, $($fmt:tt)+) => {
-        // A value first: of a comparison of floats, which NaN fails, the negation is not the
-        // opposite comparison.
+        // The condition is a value first: for a comparison of floats, which is false for NaN, the
+        // negation is not the opposite comparison.
         if !std::convert::identity::<bool>($cond) {
             return Err($crate::error::Error::$kind(format!($($fmt)+)));
         }
@@ -52,6 +51,7 @@ pub mod scalar;
 pub mod sorting;
 pub mod sparse;
 pub mod spatial;
+pub mod text;
 pub mod view;
 
 pub use context::{Context, Environment, MatmulPrecision};

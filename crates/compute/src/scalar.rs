@@ -1,6 +1,6 @@
-//! Numbers of the host.
+//! Host scalars.
 
-/// A number that a computation takes.
+/// A scalar argument of a computation.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Scalar {
     /// A truth value.
@@ -14,7 +14,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// As a double; the real part of a complex number.
+    /// The number as a double; the real part of a complex number.
     pub fn to_f64(self) -> f64 {
         match self {
             Scalar::Bool(b) => f64::from(u8::from(b)),
@@ -23,7 +23,7 @@ impl Scalar {
         }
     }
 
-    /// As an integer, truncated toward zero.
+    /// The number as an integer, truncated toward zero.
     pub fn to_i64(self) -> i64 {
         match self {
             Scalar::Bool(b) => i64::from(b),

@@ -72,6 +72,7 @@ impl Features {
             // According to Microsoft, the maximum that drivers report is not reliable; no other
             // size may be requested.
             subgroup_size_max: lanes,
+            matrix_subgroup_size: lanes,
             subgroup_arithmetic: waves,
             subgroup_shuffle: waves,
             subgroup_ballot: waves,
@@ -106,23 +107,23 @@ impl Features {
 /// # Safety
 /// `T` is the structure of `feature`.
 unsafe fn ask<T: Copy>(device: &ID3D12Device, feature: D3D12_FEATURE, unknown: T) -> T {
-    let mut answer = unknown;
+    let mut reply = unknown;
     // SAFETY: the caller's promise; the structure lives through the call.
-    let known = unsafe { device.CheckFeatureSupport(feature, (&raw mut answer).cast(), size_of::<T>() as u32) };
-    known.map_or(unknown, |()| answer)
+    let known = unsafe { device.CheckFeatureSupport(feature, (&raw mut reply).cast(), size_of::<T>() as u32) };
+    known.map_or(unknown, |()| reply)
 }
 
 /// The highest shader model. A system refuses queries about a model that it does not know.
 fn shader_model(device: &ID3D12Device) -> D3D_SHADER_MODEL {
     let models = [D3D_SHADER_MODEL_6_7, D3D_SHADER_MODEL_6_6, D3D_SHADER_MODEL_6_5, KERNEL_MODEL, D3D_SHADER_MODEL_6_0];
     let asked = models.into_iter().map(|model| {
-        let question = D3D12_FEATURE_DATA_SHADER_MODEL { HighestShaderModel: model };
+        let query = D3D12_FEATURE_DATA_SHADER_MODEL { HighestShaderModel: model };
         let unknown = D3D12_FEATURE_DATA_SHADER_MODEL { HighestShaderModel: D3D_SHADER_MODEL(0) };
-        let mut answer = question;
-        let bytes = size_of_val(&answer) as u32;
+        let mut reply = query;
+        let bytes = size_of_val(&reply) as u32;
         // SAFETY: this is the structure of this feature, and lives through the call.
-        let known = unsafe { device.CheckFeatureSupport(D3D12_FEATURE_SHADER_MODEL, (&raw mut answer).cast(), bytes) };
-        known.map_or(unknown, |()| answer).HighestShaderModel
+        let known = unsafe { device.CheckFeatureSupport(D3D12_FEATURE_SHADER_MODEL, (&raw mut reply).cast(), bytes) };
+        known.map_or(unknown, |()| reply).HighestShaderModel
     });
     asked.into_iter().find(|model| model.0 != 0).unwrap_or(D3D_SHADER_MODEL_5_1)
 }

@@ -1,5 +1,5 @@
-//! Memory, copies, waits, recordings and times, on whatever Direct3D 12 there is. Kernels are in
-//! `kernels.rs`.
+//! Memory, copies, waits, recordings and times, on the available Direct3D 12. `kernels.rs` tests
+//! kernels.
 #![cfg(windows)]
 
 mod support;
@@ -9,7 +9,7 @@ use dml_gpu::traits::*;
 use dml_gpu::{Error, MemoryClass, Ticket, Waited};
 use support::{bytes_of, download, fill, gpu, upload};
 
-/// Bytes that differ from place to place, and from `seed` to seed.
+/// Bytes that depend on their position and on `seed`.
 fn pattern(seed: u32, bytes: usize) -> Vec<u8> {
     (0..bytes as u32).map(|i| (i.wrapping_mul(2_654_435_761).wrapping_add(seed) >> 13) as u8).collect()
 }
@@ -39,7 +39,7 @@ fn dependent_copies_of_one_submission_run_in_their_order() {
     let (a, b) = (upload(&gpu, &pattern(1, 4096)), upload(&gpu, &pattern(2, 4096)));
     let there: [Segment; 3] = std::array::from_fn(|_| gpu.allocate(4096, MemoryClass::Device).expect("memory"));
     let mut recorder = gpu.recorder().expect("a recorder");
-    // The last bytes that each holds come from `b` by way of all of them.
+    // The last bytes of each segment were copied from `b` through all the others.
     for from in [&a, &b] {
         copy(&mut recorder, from, &there[0]);
         recorder.barrier();

@@ -1,4 +1,4 @@
-//! Kernels, by the addresses that segments have.
+//! Kernels, with the addresses of segments.
 #![cfg(windows)]
 
 mod support;
@@ -14,9 +14,9 @@ use support::{bytes_of, download, gpu, upload};
 const GROUP: u32 = 64;
 const PUSH: u32 = 28;
 
-/// A device and the kernel; `None`, and why, where kernels cannot see all segments, which
-/// Microsoft's Direct3D has them do in resource binding tier 3, and Wine's with Vulkan drivers that
-/// have descriptor indexing.
+/// A device and the kernel; `None`, with a printed reason, if kernels cannot access all segments.
+/// They can in Microsoft's Direct3D with resource binding tier 3, and in Wine's with Vulkan drivers
+/// that have descriptor indexing.
 fn device() -> Option<(Gpu, Pipeline)> {
     let gpu = gpu()?;
     match gpu.compile("add", &bytecode::add(), PUSH) {
@@ -33,7 +33,7 @@ fn words(values: impl IntoIterator<Item = u32>) -> Vec<u8> {
     values.into_iter().flat_map(u32::to_le_bytes).collect()
 }
 
-/// The parameters of [`bytecode::add`], of elements from `first` on.
+/// The parameters of [`bytecode::add`] for the elements from `first` on.
 fn push(a: &Segment, b: &Segment, out: &Segment, first: u64, n: u32) -> Vec<u8> {
     let addresses = [a, b, out].map(|segment| (segment.address() + 4 * first).to_le_bytes()).concat();
     [addresses, n.to_le_bytes().to_vec()].concat()
@@ -59,7 +59,7 @@ fn a_kernel_reads_and_writes_by_address_and_knows_its_workgroups() {
     let mut recorder = gpu.recorder().expect("a recorder");
     recorder.copy(&zeros, 0, &out, 0, zeros.bytes()).expect("recorded");
     recorder.barrier();
-    // Not the first 10 elements, nor the last 90.
+    // All elements but the first 10 and the last 90.
     let parameters = push(&a, &b, &out, 10, 900);
     recorder.dispatch(&kernel, &parameters, [900_u32.div_ceil(GROUP), 1, 1]).expect("recorded");
     recorder.barrier();
@@ -137,7 +137,7 @@ fn dispatches_that_cannot_be_are_errors() {
     invalid(other.recorder().expect("a recorder").dispatch(&kernel, &parameters, [1, 1, 1]));
     assert_eq!(recorder.dispatch(&kernel, &parameters, [1, 0, 1]), Ok(()), "no workgroup is no work");
     assert_eq!(recorder.recorded(), 0);
-    // What is missing so far.
+    // Functions that are not implemented yet.
     let unsupported =
         |result: Result<(), Error>| assert!(matches!(result, Err(Error::Unsupported { .. })), "{result:?}");
     unsupported(recorder.dispatch_from(&kernel, &parameters, [1, 0, 0], [1, 1, 1]));

@@ -1,9 +1,9 @@
 //! Records about an adapter and its driver: short texts by name, such as the result of a self-test
-//! or the fastest tile of a product. They are kept on disk beside the compiled pipelines.
+//! or the fastest tile of a product. They are saved on disk with the compiled pipelines.
 
 use crate::backend::Gpu;
-use dml_gpu::CacheFile;
 use dml_gpu::traits::*;
+use dml_gpu::{CacheFile, Journal};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -36,13 +36,24 @@ impl AdapterRecords {
         Self::new(gpu.records_file(version()))
     }
 
-    fn new(file: Option<CacheFile>) -> Self {
+    pub(crate) fn new(file: Option<CacheFile>) -> Self {
         Self { file, state: Mutex::default() }
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<String> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.records(self.file.as_ref()).get(name).cloned()
+    }
+
+    /// Whether there is a record whose name and text are as `is` says.
+    pub(crate) fn any(&self, is: impl Fn(&str, &str) -> bool) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.records(self.file.as_ref()).iter().any(|(name, text)| is(name, text))
+    }
+
+    /// The journal of this process beside the records; `None` if there is no folder for it.
+    pub(crate) fn journal(&self) -> Option<Journal> {
+        self.file.as_ref().map(CacheFile::journal)
     }
 
     pub(crate) fn put(&self, name: &str, text: &str) {

@@ -3,6 +3,7 @@
 //! the types are fixed here, every call is static.
 
 use dml_gpu::{Api, Error, ValidationMessage};
+use std::ffi::OsString;
 
 /// The graphics API.
 #[cfg(not(all(windows, feature = "direct3d12")))]
@@ -38,6 +39,19 @@ pub fn unsupported_adapters() -> Vec<(String, String)> {
 /// `TORCH_DML_VALIDATION=1` was set before the first use.
 pub fn validation_messages() -> Vec<ValidationMessage> {
     Backend::validation_messages()
+}
+
+/// As [`Api::set_child_command`].
+pub fn set_child_command(command: Vec<OsString>) {
+    Backend::set_child_command(command);
+}
+
+/// As [`Api::answer_child_query`].
+///
+/// # Errors
+/// As [`Api::answer_child_query`].
+pub fn answer_child_query(question: &str) -> Result<(), Error> {
+    Backend::answer_child_query(question)
 }
 
 /// A kernel's SPIR-V in the form that the graphics API takes.

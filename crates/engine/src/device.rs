@@ -14,6 +14,7 @@ use crate::kernels::kernel::KernelRef;
 use crate::kernels::key::KernelKey;
 use crate::kernels::launch::Launch;
 use crate::kernels::pointwise::Pointwise;
+use crate::kernels::refusals::Verdict;
 use crate::kernels::store::KernelStore;
 use crate::memory::range::DeviceRange;
 use crate::profile::measure::{self, Stage};
@@ -78,7 +79,7 @@ pub struct Device {
     readbacks: Readbacks,
     pinned: PinnedTransfers,
     graphs: Arc<Graphs>,
-    records: AdapterRecords,
+    records: Arc<AdapterRecords>,
 }
 
 impl Device {
@@ -101,7 +102,7 @@ impl Device {
             tables: LookupTables::new(Arc::clone(&queue), Arc::clone(&uploads)),
             graphs: Arc::new(Graphs::new(Arc::clone(&queue), Arc::clone(&uploads))),
             uploads,
-            records: AdapterRecords::of(queue.gpu()),
+            records: Arc::clone(&queue.records),
             queue,
         })
     }
@@ -155,7 +156,7 @@ impl Device {
         self.queue.release()
     }
 
-    /// Limits the memory held from the driver to a fraction of the device's total.
+    /// Limits the memory allocated from the driver to a fraction of the device's total.
     pub fn set_memory_fraction(&self, fraction: f64) {
         let total = self.info().memory_total as f64;
         let limit = if fraction >= 1.0 { u64::MAX } else { (total * fraction.max(0.0)) as u64 };
@@ -201,6 +202,33 @@ impl Device {
         self.kernels.get(key, build)
     }
 
+    /// Whether the driver has refused a kernel, or is known to refuse some: only then it is worth
+    /// to ask for the [verdict](Self::verdict) on one. One load.
+    #[inline]
+    pub fn has_refusals(&self) -> bool {
+        self.kernels.refusals().any()
+    }
+
+    /// What the driver made of a kernel of this device. Waits for its compilation.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub fn verdict(&self, kernel: &KernelRef) -> Result<Verdict, Error> {
+        kernel.verdict(self.queue.gpu())
+    }
+
+    /// Checks that the driver compiles a kernel of this device in some form. Waits for its
+    /// compilation, if the driver [has refused](Self::has_refusals) any.
+    ///
+    /// # Errors
+    /// [`Error::Compile`]; [`Error::Interrupted`].
+    pub fn check_accepted(&self, kernel: &KernelRef) -> Result<(), Error> {
+        if !self.has_refusals() {
+            return Ok(());
+        }
+        kernel.check_accepted(self.queue.gpu())
+    }
+
     /// Enqueues a run of a kernel.
     ///
     /// # Errors
@@ -235,7 +263,7 @@ impl Device {
     /// # Errors
     /// As [`flush`](Self::flush).
     pub fn idle(&self) -> Result<bool, Error> {
-        self.queue.idle()
+        self.queue.is_idle()
     }
 
     /// Marks the current end of the queue; with `timing`, also the time at which the device reaches
@@ -324,6 +352,7 @@ impl Device {
 
     /// Saves records and compiled pipelines on disk.
     pub(crate) fn save_pipelines(&self) {
+        self.kernels.refusals().close();
         self.records.save();
         if let Err(e) = self.queue.gpu().save_pipeline_cache() {
             tracing::debug!("pipeline cache not saved: {e}");

@@ -21,7 +21,7 @@ pub enum Error {
         requested: u64,
         /// Bytes in use.
         allocated: u64,
-        /// Bytes held from the driver, including those in use.
+        /// Bytes allocated from the driver, bytes in use included.
         reserved: u64,
         /// Bytes that are free according to the driver.
         free: u64,
@@ -92,11 +92,17 @@ pub enum Error {
     /// undefined.
     #[error("{0}")]
     InvalidValue(&'static str),
-    /// The driver refused a kernel.
-    #[error("kernel {kernel} could not be compiled: {reason}")]
+    /// The driver refused a kernel in every form.
+    #[error(
+        "kernel {kernel} could not be compiled: {driver} refuses it ({reason}). From now on, also when the program runs again, \
+         other kernels or the CPU take its place. This is a fault of the driver; please report it with the file that \
+         `python -m torch_dml report` writes"
+    )]
     Compile {
         /// The kernel.
         kernel: String,
+        /// The driver, in words.
+        driver: String,
         /// The driver's message.
         reason: String,
     },

@@ -1,15 +1,15 @@
-//! Events: a place in a device's queue, with the time when it was reached if wanted.
+//! Events: a position in a device's queue, with the time at which it was reached if wanted.
 
+use crate::commands::marker::Marker;
 use crate::error::Error;
 use crate::fork;
 use crate::queue::device_queue::DeviceQueue;
-use crate::submit::batch::Marker;
 use dml_gpu::Ticket;
 use dml_gpu::traits::*;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A place in a device's queue: everything enqueued before it.
+/// A position in a device's queue, after everything enqueued before it.
 #[derive(Clone)]
 pub struct Event {
     queue: Arc<DeviceQueue>,
@@ -20,8 +20,8 @@ pub struct Event {
 }
 
 impl Event {
-    /// Marks the end of what is enqueued; with `timing`, also the time at which it is reached, for
-    /// which this waits where the queue has no timestamps.
+    /// Marks the end of the enqueued commands; with `timing`, also the time at which it is reached,
+    /// for which this waits where the queue has no timestamps.
     ///
     /// # Errors
     /// As [`Device::record_event`](crate::Device::record_event).
@@ -49,14 +49,14 @@ impl Event {
         fork::check()?;
         self.queue.refuse_in_capture("asking or waiting for an event")?;
         let ticket = self.marker.ticket();
-        self.queue.ensure_submitted(ticket)?;
+        self.queue.flush_up_to(ticket)?;
         Ok(ticket)
     }
 
     /// The ticket up to which the device says that everything is done.
     fn completed(&self) -> Result<Ticket, Error> {
         let submission = &self.queue.submission;
-        submission.wrap(submission.timeline().completed())
+        submission.check(submission.timeline().completed())
     }
 
     /// Whether everything before the event is done. Does not wait.
@@ -66,7 +66,7 @@ impl Event {
     pub fn query(&self) -> Result<bool, Error> {
         let ticket = self.ticket()?;
         // The second, and not yet the first, right after a read of a few bytes.
-        Ok(self.completed()? >= ticket || self.queue.lock().pending.done() >= ticket)
+        Ok(self.completed()? >= ticket || self.queue.lock().pending.complete() >= ticket)
     }
 
     /// Returns when everything before the event is done.
@@ -75,7 +75,7 @@ impl Event {
     /// As [`query`](Self::query).
     pub fn wait(&self) -> Result<(), Error> {
         fork::check()?;
-        self.queue.await_room_to_wait()?;
+        self.queue.prepare_wait()?;
         let ticket = self.ticket()?;
         if self.completed()? >= ticket {
             return Ok(());

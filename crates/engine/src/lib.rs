@@ -42,6 +42,7 @@
 mod adapter_records;
 mod backend;
 mod capture;
+mod commands;
 mod device;
 mod error;
 mod event;
@@ -62,9 +63,11 @@ mod sync;
 mod threads;
 mod transfer;
 
-pub use backend::{Adapter, adapters, unsupported_adapters, validation_messages};
+pub use backend::{
+    Adapter, adapters, answer_child_query, set_child_command, unsupported_adapters, validation_messages,
+};
 pub use device::Device;
-pub use dml_gpu::{AdapterInfo, AdapterKind, Capabilities, MatrixShape};
+pub use dml_gpu::{AdapterInfo, AdapterKind, Capabilities, MatrixShape, RegisterFile};
 pub use error::{Bytes, Error, Shortage};
 pub use event::Event;
 pub use fault::{FaultKind, fault_id, operator_id};
@@ -76,14 +79,16 @@ pub use graph::pool::GraphPool;
 pub use graph::random::RandomSource;
 pub use graph::replay::{Graph, GraphStats};
 pub use interrupt::set_interrupt_check;
+pub use kernels::argument_block::ArgumentBlock;
 pub use kernels::costs::{KernelStats, kernel_stats};
 pub use kernels::id::KernelId;
-pub use kernels::interface::{self, ArgumentBlock, Interface, Parameter};
+pub use kernels::interface::{self, Interface, Parameter};
 pub use kernels::kernel::KernelRef;
-pub use kernels::key::{Family, KernelKey};
+pub use kernels::key::KernelKey;
 pub use kernels::launch::Launch;
 pub use kernels::matrix_element::element_dtype;
 pub use kernels::pointwise::{Pointwise, PointwiseInput};
+pub use kernels::refusals::Verdict;
 pub use memory::range::{AddressRange, DeviceRange};
 pub use memory::statistics::{BlockInfo, MemoryStats, PoolStats, SegmentInfo, Stat};
 pub use profile::activity::{Activity, Work, set_correlation};

@@ -3,7 +3,7 @@
 
 mod common;
 use common::*;
-use dml_engine::{AddressRange, Error, Family, Launch, adapter_info, device, device_count, kernel_stats};
+use dml_engine::{AddressRange, Error, Launch, adapter_info, device, device_count, kernel_stats};
 use dml_kernel::{Builder, DType};
 use dml_testing::Random;
 use std::sync::Arc;
@@ -156,7 +156,7 @@ fn launches_of_new_kernels_keep_their_order() {
     let submits = device.queue_stats().submits;
     let kernels: Vec<_> = (1..=40)
         .map(|i| {
-            let key = (Family("test::chain"), [i]);
+            let key = ("test::chain", [i]);
             let build = || {
                 let b = Builder::new("chain", [64, 1, 1]);
                 let data = b.pointer("data", DType::I32);

@@ -4,7 +4,7 @@
 
 mod common;
 use common::*;
-use dml_engine::{AddressRange, Family, Launch};
+use dml_engine::{AddressRange, Launch};
 use dml_kernel::{Builder, DType, Value, convert};
 use half::f16;
 
@@ -15,7 +15,7 @@ const WIDTH: u32 = 64;
 /// f32 to f32 by way of f16.
 fn converted(from: DType, to: DType, chunks: bool, x: &[i32], words_out: usize) -> Vec<i32> {
     let device = open();
-    let key = (Family("test::halves"), (from as u32, to as u32, chunks));
+    let key = ("test::halves", (from as u32, to as u32, chunks));
     fn by_way(x: Value<'_>, is: bool) -> Value<'_> {
         if is { convert(x, DType::F16) } else { x }
     }

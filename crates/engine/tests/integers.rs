@@ -4,7 +4,7 @@
 
 mod common;
 use common::*;
-use dml_engine::{AddressRange, Device, Family, Launch};
+use dml_engine::{AddressRange, Device, Launch};
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
 const NUMBERS: [i32; 9] = [0, 1, -1, 5, -5, 64, 1 << 30, i32::MAX, i32::MIN];
@@ -47,7 +47,7 @@ fn expected<T: PartialOrd>(wide: T, constant: T) -> i32 {
 /// `CONSTANTS[j]`.
 fn on_device(device: &Device, wide: ScalarType) -> Vec<i32> {
     let kernel = device
-        .kernel(&(Family("test::integers"), wide as u32), || {
+        .kernel(&("test::integers", wide as u32), || {
             let b = Builder::new("integers", [64, 1, 1]);
             let (out, x) = (b.pointer("out", DType::U32), b.pointer("x", DType::I32));
             let i = b.global_id(0);

@@ -4,7 +4,7 @@
 
 mod common;
 use common::*;
-use dml_engine::{AddressRange, Device, Family, Launch};
+use dml_engine::{AddressRange, Device, Launch};
 use dml_kernel::interpret::Function;
 use dml_kernel::{ScalarType, math};
 use dml_testing::Random;
@@ -60,7 +60,7 @@ fn on_device(device: &Device, index: u32, scalar: ScalarType, function: &Functio
     let size = u64::from(scalar.bytes());
     let groups = (n as u32).div_ceil(Function::WORKGROUP);
     let padded = u64::from(groups * Function::WORKGROUP) * size;
-    let key = (Family("test::math"), [index, scalar as u32]);
+    let key = ("test::math", [index, scalar as u32]);
     let kernel = device.kernel(&key, || function.kernel().clone()).unwrap();
     let mut addresses: Vec<u64> = Vec::new();
     for x in inputs {

@@ -4,7 +4,7 @@
 
 mod common;
 use common::*;
-use dml_engine::{AddressRange, Device, Family, Launch, element_dtype};
+use dml_engine::{AddressRange, Device, Launch, element_dtype};
 use dml_kernel::interpret::{Argument, run};
 use dml_kernel::matrix::product_types;
 use dml_kernel::{Builder, DType, Kernel, Matrix, MatrixLayout, MatrixType, ScalarType};
@@ -81,7 +81,7 @@ fn check(device: &Device, case: Case) {
         bytes.chunks_exact(4).map(|w| i32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect()
     };
     let addresses = [put(device, &words(&a)), put(device, &words(&b)), put(device, &words(&c))];
-    let compiled = device.kernel(&(Family("test::matrix"), case), || kernel(case, lanes)).unwrap().clone();
+    let compiled = device.kernel(&("test::matrix", case), || kernel(case, lanes)).unwrap().clone();
     let range = |i: usize, bytes: &[u8]| AddressRange::new(addresses[i], bytes.len() as u64);
     device
         .launch(Launch {
@@ -146,6 +146,6 @@ fn a_shape_that_the_adapter_lacks_is_an_error() {
         shared: false,
         emulated: false,
     };
-    let error = device.kernel(&(Family("test::matrix"), case), || kernel(case, 32)).map(|_| ()).unwrap_err();
+    let error = device.kernel(&("test::matrix", case), || kernel(case, 32)).map(|_| ()).unwrap_err();
     assert!(error.to_string().contains("matrix units"), "{error}");
 }

@@ -3,7 +3,7 @@
 
 mod common;
 use common::*;
-use dml_engine::{AddressRange, Device, Error, Family, KernelRef, Launch};
+use dml_engine::{AddressRange, Device, Error, KernelRef, Launch};
 use dml_kernel::{Builder, DType, ScalarType};
 use dml_testing::Random;
 use std::time::{Duration, Instant};
@@ -91,7 +91,7 @@ fn random_aliasing_agrees_with_the_cpu() {
 fn parameters_that_do_not_fit_push_constants_go_through_memory() {
     let device = open();
     let count = 300; // Scalars: 1200 bytes and more.
-    let key = (Family("test::many"), count);
+    let key = ("test::many", count);
     let kernel = device
         .kernel(&key, || {
             let b = Builder::new("many", [1, 1, 1]);
@@ -229,7 +229,7 @@ fn only_the_first_launch_after_a_rest_goes_alone() {
 
 /// Reports the index 7 as bad, whatever else happens.
 fn report(device: &Device) -> &KernelRef {
-    let key = Family("test::report");
+    let key = "test::report";
     let build = || {
         let b = Builder::new("report", [1, 1, 1]);
         let fault = b.pointer("fault", DType::I32);
@@ -296,7 +296,7 @@ fn a_lone_launch_runs_without_a_wait() {
 #[test]
 fn an_index_out_of_range_is_raised_once() {
     let device = open();
-    let key = Family("test::gather");
+    let key = "test::gather";
     let kernel = device
         .kernel(&key, || {
             let b = Builder::new("gather", [64, 1, 1]);
@@ -382,7 +382,7 @@ fn an_index_out_of_range_is_raised_once() {
 #[test]
 fn a_kernel_that_the_adapter_cannot_run_is_refused_by_name() {
     let device = open();
-    let key = Family("test::big");
+    let key = "test::big";
     let e = device
         .kernel(&key, || {
             let b = Builder::new("big", [1, 1, 1]);

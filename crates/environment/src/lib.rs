@@ -12,7 +12,7 @@
 mod parse;
 mod table;
 
-use parse::{flag, folder, one_of, seconds, text, whole_number};
+use parse::{flag, folder, one_of, path, seconds, text, whole_number};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -123,12 +123,16 @@ variables! {
     VALIDATION: bool = "TORCH_DML_VALIDATION", flag;
     /// Completion is never read from a marker.
     NO_MARKER: bool = "TORCH_DML_NO_MARKER", flag;
+    /// The driver has no GPU: kernels are compiled, and compute nothing.
+    DRY_RUN: bool = "TORCH_DML_DRY_RUN", flag;
     /// How long a wait lasts without progress before the device counts as lost.
     TIMEOUT: Duration = "TORCH_DML_TIMEOUT_S", seconds;
     /// The folder of the disk cache.
     CACHE_DIR: PathBuf = "TORCH_DML_CACHE_DIR", folder;
     /// The adapter to imitate. Any name is accepted here; an unknown one is an error later.
     PROFILE: String = "TORCH_DML_PROFILE", text;
+    /// Faults of drivers to imitate, for tests. Any text is accepted here.
+    IMITATED_FAULTS: String = "TORCH_DML_IMITATED_FAULTS", text;
     /// Features with known faults of drivers are avoided.
     QUIRKS: bool = "TORCH_DML_QUIRKS", flag;
     /// Every call of an operator is described first, and compared with its description.
@@ -137,6 +141,12 @@ variables! {
     CHECK_KERNELS: bool = "TORCH_DML_CHECK_KERNELS", flag;
     /// The folder that receives the SPIR-V of every kernel.
     SPIRV_DIR: PathBuf = "TORCH_DML_SPIRV_DIR", folder;
+    /// The file that receives a line for every compiled pipeline.
+    PIPELINE_STATISTICS: PathBuf = "TORCH_DML_PIPELINE_STATISTICS", path;
+    /// The folder that receives the machine code of every compiled pipeline.
+    PIPELINE_DISASSEMBLY: PathBuf = "TORCH_DML_PIPELINE_DISASSEMBLY", folder;
+    /// In a dry run, an earlier file of pipelines: what stands in it is not compiled again.
+    KNOWN_PIPELINES: PathBuf = "TORCH_DML_KNOWN_PIPELINES", path;
     /// The folder that receives the HLSL of every kernel.
     HLSL_DIR: PathBuf = "TORCH_DML_HLSL_DIR", folder;
     /// Software adapters are devices in addition to others.

@@ -32,7 +32,12 @@ pub(crate) fn folder(value: &OsStr) -> Option<PathBuf> {
     (path.is_dir() || path.symlink_metadata().is_err()).then(|| path.to_path_buf())
 }
 
-/// Anything.
+/// Any path.
+pub(crate) fn path(value: &OsStr) -> Option<PathBuf> {
+    Some(PathBuf::from(value))
+}
+
+/// Any text.
 pub(crate) fn text(value: &OsStr) -> Option<String> {
     Some(value.to_string_lossy().into_owned())
 }

@@ -1,6 +1,7 @@
 //! A graphics API as traits that name each other: an [`Api`] says which types belong together, an
 //! [`Adapter`] opens a [`Gpu`], [`Commands`] are recorded, and a [`Recorder`] submits them.
 
+use std::ffi::OsString;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use crate::error::Error;
 use crate::memory::{MemoryClass, Segment};
 use crate::options::{OpenOptions, PipelineOptions};
 use crate::query::{Clocks, Span};
+use crate::statistics::Executable;
 use crate::ticket::Ticket;
 use crate::timeline::Timeline;
 use crate::validation::ValidationMessage;
@@ -32,7 +34,7 @@ pub trait Api: Copy + Debug + Send + Sync + 'static {
     /// A compiled kernel ([`Gpu::compile`]). A clone is another handle of the same kernel. The
     /// kernel lives until the GPU is done with it, even if all handles are dropped before.
     type Pipeline: Clone + Debug + Send + Sync + 'static;
-    /// What [`Gpu::record`] records with.
+    /// The encoder that [`Gpu::record`] records with.
     type Encoder: Commands<Api = Self>;
     /// Commands that [`Recorder::execute`] runs any number of times; made by [`Gpu::record`]. A
     /// clone is another handle of the same commands, which live until the GPU is done with them,
@@ -57,6 +59,22 @@ pub trait Api: Copy + Debug + Send + Sync + 'static {
 
     /// The adapters that [`adapters`](Self::adapters) leaves out: name and reason.
     fn unsupported_adapters() -> Vec<(String, String)>;
+
+    /// Sets the command that starts a child process, which calls
+    /// [`answer_child_query`](Self::answer_child_query) with one more argument, the question, and
+    /// ends. To be called before the first use. Some drivers end the process that asks a question;
+    /// without the command, what it is about is not used.
+    fn set_child_command(command: Vec<OsString>) {
+        let _ = command;
+    }
+
+    /// In such a child process: writes the answer to the standard output.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a question that is none; as [`adapters`](Self::adapters).
+    fn answer_child_query(question: &str) -> Result<(), Error> {
+        Err(Error::Invalid { call: "Api::answer_child_query", what: format!("{question} is no question") })
+    }
 
     /// The messages of the API's validation layer in this process so far, by kind. Always empty
     /// unless `TORCH_DML_VALIDATION=1` was set before the first use.
@@ -143,6 +161,16 @@ pub trait Gpu: Clone + Debug + Send + Sync + 'static {
         push_bytes: u32,
         options: &PipelineOptions,
     ) -> Result<<Self::Api as Api>::Pipeline, Error>;
+
+    /// What the driver's compiler reports of a pipeline, if `TORCH_DML_PIPELINE_STATISTICS` or
+    /// `TORCH_DML_PIPELINE_DISASSEMBLY` is set. Empty if the driver reports nothing.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`], or the driver's error.
+    fn executables(&self, pipeline: &<Self::Api as Api>::Pipeline) -> Result<Vec<Executable>, Error> {
+        let _ = pipeline;
+        Ok(Vec::new())
+    }
 
     /// Writes the compiled pipelines to disk if there are new ones, merged with the pipelines that
     /// another process wrote meanwhile. A directory that cannot be written is not an error: the

@@ -1,6 +1,6 @@
 //! The one error type of every graphics API.
 
-/// What can go wrong between this process and a driver.
+/// The errors of drivers and of the operating system.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -8,17 +8,17 @@ pub enum Error {
     /// installed or too old.
     #[error("no {loader} on this machine: {message}")]
     NoLoader {
-        /// What it is called.
+        /// Its name.
         loader: &'static str,
-        /// What the system said.
+        /// The system's message.
         message: String,
     },
     /// `TORCH_DML_VALIDATION` asks for the API's validation layer, and it is not installed.
     #[error("TORCH_DML_VALIDATION is set, but {layer} is not installed ({install})")]
     NoValidation {
-        /// What it is called.
+        /// Its name.
         layer: &'static str,
-        /// What it is part of.
+        /// The package that contains it.
         install: &'static str,
     },
     /// The loader is installed but lists no usable adapter.
@@ -45,7 +45,7 @@ pub enum Error {
     /// The adapter does not allow more allocations at a time. Nothing was allocated.
     #[error("the adapter allows {limit} allocations at a time, and they all exist")]
     TooManyAllocations {
-        /// How many it allows.
+        /// The number that it allows.
         limit: u32,
     },
     /// The device was lost (crash, reset, removal, or no progress for `TORCH_DML_TIMEOUT_S`
@@ -77,13 +77,13 @@ pub enum Error {
     Io {
         /// The file or directory.
         path: String,
-        /// What the system said.
+        /// The system's message.
         message: String,
     },
 }
 
 impl Error {
-    /// What became of a file.
+    /// The failure of an access to a file.
     pub(crate) fn io(path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::Io { path: path.display().to_string(), message: error.to_string() }
     }

@@ -66,19 +66,22 @@ mod error;
 mod memory;
 mod options;
 mod query;
+mod statistics;
 mod ticket;
 mod timeline;
 mod validation;
 
 pub use adapter::{
-    AdapterInfo, AdapterKind, Capabilities, FloatControls, FloatModes, MatrixElement, MatrixShape, vendor_name,
+    AdapterInfo, AdapterKind, Capabilities, FloatControls, FloatModes, MatrixElement, MatrixShape, RegisterFile,
+    vendor_name,
 };
 pub use api::{Adapter, Api, Commands, Gpu, Recorder};
-pub use disk_cache::{CacheFile, FileIdentity, FileKind, checksum, folder};
+pub use disk_cache::{CacheFile, FileIdentity, FileKind, Journal, checksum, folder};
 pub use error::Error;
 pub use memory::{MemoryClass, Segment};
 pub use options::{OpenOptions, PipelineOptions};
 pub use query::{Clocks, Span, ticks_between, unix_now};
+pub use statistics::Executable;
 pub use ticket::Ticket;
 pub use timeline::{Progress, Timeline, Waited, check_submitted, poll_until};
 pub use validation::ValidationMessage;

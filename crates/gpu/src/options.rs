@@ -8,13 +8,13 @@ use dml_environment::TIMEOUT;
 /// The default limit of a wait without progress.
 const TIMEOUT_IF_UNSET: Duration = Duration::from_secs(300);
 
-/// How to open a device.
+/// The options for opening a device.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
     /// The folder of the disk cache, with the compiled pipelines; `None` means
     /// `TORCH_DML_CACHE_DIR`, else `torch-dml` in the user's cache directory.
     pub cache_dir: Option<PathBuf>,
-    /// How long a wait lasts without progress before the device counts as lost; `None` means
+    /// The duration of a wait without progress after which the device counts as lost; `None` means
     /// `TORCH_DML_TIMEOUT_S` seconds, else 300.
     pub timeout: Option<Duration>,
 }
@@ -27,8 +27,11 @@ impl OpenOptions {
 }
 
 /// Options of a pipeline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PipelineOptions {
+    /// The driver's compiler optimises. Without it, some drivers compile what they refuse
+    /// otherwise.
+    pub optimised: bool,
     /// Invocations of a subgroup; a power of two within the adapter's
     /// [`subgroup_size_min`](crate::Capabilities::subgroup_size_min) and
     /// [`subgroup_size_max`](crate::Capabilities::subgroup_size_max). `None` takes
@@ -38,4 +41,10 @@ pub struct PipelineOptions {
     /// Kernels with matrix units need this on adapters with several subgroup sizes; it has no
     /// effect on adapters with one.
     pub full_subgroups: bool,
+}
+
+impl Default for PipelineOptions {
+    fn default() -> Self {
+        Self { optimised: true, subgroup_size: None, full_subgroups: false }
+    }
 }

@@ -7,7 +7,7 @@ use crate::adapter::{AdapterInfo, AdapterKind};
 use crate::error::Error;
 use crate::ticket::Ticket;
 
-/// How long a wait polls before it blocks.
+/// The time for which a wait polls before it blocks.
 const POLL: Duration = Duration::from_micros(100);
 
 /// The result of [`Timeline::wait_for`].

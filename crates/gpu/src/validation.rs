@@ -7,6 +7,6 @@ pub struct ValidationMessage {
     pub id: String,
     /// The first message of this kind in full.
     pub text: String,
-    /// How often it was reported.
+    /// The number of reports.
     pub count: u64,
 }

@@ -1,6 +1,6 @@
-//! Measures the worst error of every function of the math library and writes the tables: of a file
-//! in which they stand between `<!-- begin: math -->` and `<!-- end: math -->`, and likewise
-//! `special`. The rest of the file stays as it is.
+//! Measures the largest error of every function of the math library and writes tables into a file,
+//! between `<!-- begin: math -->` and `<!-- end: math -->`, and likewise for `special`. The rest of
+//! the file does not change.
 //!
 //! `cargo run --release -p dml-kernel --example numerics -- [FILE] [SAMPLES]`; FILE is
 //! docs/reference/numerics.md and SAMPLES (per f32 function) 50,000,000 when left out. f64 is
@@ -59,8 +59,8 @@ fn single(case: &single::Case, samples: usize) -> Row {
         workers.into_iter().flat_map(|w| w.join().unwrap_or_default()).collect()
     });
     let samples = found.iter().map(|w| w.samples).sum();
-    // Equal errors are told apart by the input, so that the table does not depend on the order of
-    // the threads.
+    // Of equal errors, the one with the larger bits of the input is reported, so that the table
+    // does not depend on the order of the threads.
     let key = |w: &single::Worst| (w.ulp, w.at.first().map(|x| x.to_bits()));
     let worst = found.into_iter().reduce(|a, b| if key(&b) > key(&a) { b } else { a });
     let (ulp, at) = worst.map_or((0.0, Vec::new()), |w| (w.ulp, w.at));
@@ -103,7 +103,7 @@ fn main() -> io::Result<()> {
     let file = arguments.next().unwrap_or_else(|| "docs/reference/numerics.md".to_string());
     let samples = arguments.next().and_then(|s| s.parse().ok()).unwrap_or(50_000_000);
     let text = std::fs::read_to_string(&file)?;
-    // Measuring takes minutes, so a file without the places is refused before.
+    // The measurement takes minutes, so a file without the marks is rejected first.
     let text = replaced(&replaced(&text, "math", "")?, "special", "")?;
     let few = (samples / SINGLE_PER_DOUBLE).max(1);
     let singles = single::CASES.iter().map(|c| single(c, samples));
@@ -115,7 +115,7 @@ fn main() -> io::Result<()> {
     if math_broken || special_broken { Err(io::Error::other("an error is beyond its bound")) } else { Ok(()) }
 }
 
-/// The text with `table` between the two lines that mark the place of this name.
+/// The text with `table` between the two marks with this name.
 fn replaced(text: &str, name: &str, table: &str) -> io::Result<String> {
     let (begin, end) = (format!("<!-- begin: {name} -->\n"), format!("<!-- end: {name} -->\n"));
     let parts = text.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(&end)?.1)));
@@ -123,7 +123,7 @@ fn replaced(text: &str, name: &str, table: &str) -> io::Result<String> {
     Ok(format!("{before}{begin}{table}{end}{after}"))
 }
 
-/// The rows as a table; whether one is beyond its bound.
+/// The rows as a table, and whether an error exceeds its bound.
 fn table(rows: impl Iterator<Item = Row>) -> io::Result<(String, bool)> {
     let (mut table, mut broken) = (COLUMNS.to_string(), false);
     for row in rows {

@@ -1,5 +1,5 @@
-//! Keeps every emitted module as a file, so that `spirv-val`, or a compiler of HLSL, can be asked
-//! about all that a program or a test emitted.
+//! Writes every emitted module to a file, so that `spirv-val` or an HLSL compiler can check all
+//! modules of a program or a test.
 
 use dml_environment::{HLSL_DIR, SPIRV_DIR};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -28,16 +28,16 @@ pub(crate) fn collect_text(name: &str, text: &str) {
     }
 }
 
-/// The SPIR-V that a compiler of HLSL made of a text in that folder (`scripts/check_hlsl.py`).
+/// The SPIR-V that an HLSL compiler produced from a text in that folder (`scripts/check_hlsl.py`).
 pub(crate) fn collected(name: &str, text: &str) -> Option<Vec<u32>> {
     let file = HLSL_DIR.get()?.join(file_name(name, "spv", text.as_bytes()));
     let bytes = std::fs::read(file).ok()?;
     Some(bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())
 }
 
-/// Notes in that folder, as `NAME-HASH.origin`, what runs of a kernel, which the emitter's words
-/// name: the compiler's module, or for a reason the emitter's. `scripts/check_hlsl.py --ran` counts
-/// them.
+/// Writes into that folder, as `NAME-HASH.origin`, which module of a kernel runs: "compiled" for
+/// the HLSL compiler's, or the reason why the emitter's own runs. The hash is that of the emitter's
+/// words. `scripts/check_hlsl.py --ran` counts the files.
 pub(crate) fn collect_origin(name: &str, words: &[u32], reason: Option<&str>) {
     let Some(folder) = HLSL_DIR.get() else { return };
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -47,9 +47,9 @@ pub(crate) fn collect_origin(name: &str, words: &[u32], reason: Option<&str>) {
     }
 }
 
-/// A name that says what is in the file.
+/// The name of a file, from the kernel's name and a hash of the content.
 fn file_name(name: &str, kind: &str, content: &[u8]) -> String {
-    let mut hasher = DefaultHasher::new(); // The same in every process.
+    let mut hasher = DefaultHasher::new(); // Its seed is the same in every process.
     content.hash(&mut hasher);
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(100).collect();
     format!("{name}-{:016x}.{kind}", hasher.finish())
@@ -60,8 +60,8 @@ fn write(folder: &Path, name: &str, kind: &str, content: &[u8]) -> io::Result<()
     if folder.join(&name).exists() { Ok(()) } else { replace(folder, &name, content) }
 }
 
-/// Other processes write the same file: each a copy of its own first, so that the file is whole
-/// from the start.
+/// Replaces a file by way of a temporary copy: other processes may write the same file, and no
+/// reader sees a part of it.
 fn replace(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     std::fs::create_dir_all(folder)?;

@@ -1,28 +1,29 @@
-//! Which elements of a matrix that a subgroup holds are whose.
+//! The mapping from the lanes of a subgroup to the elements of a matrix register.
 
 use crate::builder::{Builder, Value};
 
-/// Most bits of a lane's or a component's number.
+/// The most bits of the index of a lane or of a component.
 const BITS: usize = 8;
 
-/// Where the components of each lane's part of a matrix lie: every bit of a lane's number, and of a
-/// component's, is one bit of the element's row or of its column. So it is on all matrix units
-/// known; a driver does not tell, but a kernel can find out. (Such maps are the simplest of the
-/// linear layouts of Zhou et al., "Linear layouts: robust code generation of efficient tensor
-/// computation using F2", 2025.)
+/// The row and the column of each component of each lane. Every bit of a lane's index, and of a
+/// component's index, is one bit of the element's row or of its column. All known matrix units have
+/// such a mapping; a driver does not report it, but a kernel can measure it. (These mappings are
+/// the simplest of the linear layouts of Zhou et al., "Linear layouts: robust code generation of
+/// efficient tensor computation using F2", 2025.)
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ComponentMap {
     lane_bits: u8,
     component_bits: u8,
-    /// The row and the column of each bit of a lane, one of which is 0.
+    /// For each bit of a lane's index, its row and its column, one of which is 0.
     lane: [[u8; 2]; BITS],
-    /// The same of a component.
+    /// The same for the bits of a component's index.
     component: [[u8; 2]; BITS],
 }
 
 impl ComponentMap {
-    /// How NVIDIA's units spread a matrix over 32 lanes, and emulated ones over any number from 4
-    /// on: four neighbouring lanes share a row, of which each has pairs of neighbours.
+    /// The mapping of NVIDIA's matrix units for 32 lanes, and of emulated matrices for any number
+    /// of lanes from 4 on: four neighbouring lanes share a row, and each of them has pairs of
+    /// neighbouring elements.
     ///
     /// # Panics
     /// Unless all numbers are powers of two, columns are 8 or more, and lanes are 4 or more and at
@@ -40,11 +41,11 @@ impl ComponentMap {
     }
 
     fn of(lane: impl Iterator<Item = [u8; 2]>, component: impl Iterator<Item = [u8; 2]>) -> ComponentMap {
-        fn padded(places: impl Iterator<Item = [u8; 2]>) -> ([[u8; 2]; BITS], u8) {
+        fn padded(positions: impl Iterator<Item = [u8; 2]>) -> ([[u8; 2]; BITS], u8) {
             let mut all = [[0; 2]; BITS];
             let mut count = 0;
-            for (to, place) in all.iter_mut().zip(places) {
-                *to = place;
+            for (to, position) in all.iter_mut().zip(positions) {
+                *to = position;
                 count += 1;
             }
             (all, count)
@@ -53,9 +54,14 @@ impl ComponentMap {
         ComponentMap { lane_bits, component_bits, lane, component }
     }
 
-    /// The map of a matrix of which `place(lane, component)` is the row and the column; `None` if
-    /// it is none, or elements are missing.
-    pub fn found([rows, columns]: [u32; 2], lanes: u32, place: impl Fn(u32, u32) -> [u32; 2]) -> Option<ComponentMap> {
+    /// The mapping of a matrix of this many rows and columns in which `position(lane, component)`
+    /// is the row and the column of a component; `None` if the function is no such mapping, or
+    /// misses elements.
+    pub fn found(
+        [rows, columns]: [u32; 2],
+        lanes: u32,
+        position: impl Fn(u32, u32) -> [u32; 2],
+    ) -> Option<ComponentMap> {
         let all = [rows, columns, lanes];
         let components = (rows * columns).checked_div(lanes)?;
         let fits = |x: u32| x.is_power_of_two() && x <= 1 << (BITS - 1);
@@ -67,15 +73,16 @@ impl ComponentMap {
             let one = (row == 0 && column.is_power_of_two()) || (column == 0 && row.is_power_of_two());
             (one && row < rows && column < columns).then_some([row as u8, column as u8])
         };
-        let lane: Vec<_> = bits(1, lanes).map(|lane| bit(place(lane.into(), 0))).collect::<Option<_>>()?;
-        let component: Vec<_> = bits(1, components).map(|i| bit(place(0, i.into()))).collect::<Option<_>>()?;
+        let lane: Vec<_> = bits(1, lanes).map(|lane| bit(position(lane.into(), 0))).collect::<Option<_>>()?;
+        let component: Vec<_> = bits(1, components).map(|i| bit(position(0, i.into()))).collect::<Option<_>>()?;
         let map = ComponentMap::of(lane.into_iter().collect::<Vec<_>>().into_iter(), component.into_iter());
-        let right = (0..lanes).all(|l| (0..components).all(|i| map.place(l, i) == place(l, i)));
-        // All elements, each once: as many different bits as they take.
-        let mut places: Vec<_> = map.bits_of_lanes().chain(map.bits_of_components()).collect();
-        places.sort_unstable();
-        places.dedup();
-        (right && places.len() as u32 == rows.ilog2() + columns.ilog2()).then_some(map)
+        let right = (0..lanes).all(|l| (0..components).all(|i| map.position(l, i) == position(l, i)));
+        // The mapping reaches every element exactly once if its bits are all bits of rows and
+        // columns.
+        let mut positions: Vec<_> = map.bits_of_lanes().chain(map.bits_of_components()).collect();
+        positions.sort_unstable();
+        positions.dedup();
+        (right && positions.len() as u32 == rows.ilog2() + columns.ilog2()).then_some(map)
     }
 
     fn bits_of_lanes(&self) -> impl Iterator<Item = [u8; 2]> + '_ {
@@ -96,59 +103,66 @@ impl ComponentMap {
         1 << self.component_bits
     }
 
-    /// Row and column of a component of lane 0; what a lane adds to them is the same for all of its
-    /// components.
-    pub fn component_place(&self, component: u32) -> [u32; 2] {
+    /// Row and column of a component of lane 0. The offset of another lane is the same for all of
+    /// its components.
+    pub fn component_position(&self, component: u32) -> [u32; 2] {
         sum(self.bits_of_components(), component)
     }
 
     /// Row and column of a component.
-    pub fn place(&self, lane: u32, component: u32) -> [u32; 2] {
-        let (x, y) = (sum(self.bits_of_lanes(), lane), self.component_place(component));
+    pub fn position(&self, lane: u32, component: u32) -> [u32; 2] {
+        let (x, y) = (sum(self.bits_of_lanes(), lane), self.component_position(component));
         [x[0] + y[0], x[1] + y[1]]
     }
 
-    /// What this invocation adds to the rows and columns of its components.
-    pub fn lane_place<'b>(&self, b: &'b Builder) -> [Value<'b>; 2] {
+    /// The offset of this invocation's components from those of lane 0, in rows and in columns.
+    pub fn lane_position<'b>(&self, b: &'b Builder) -> [Value<'b>; 2] {
         let lane = b.subgroup_lane();
         [0, 1].map(|axis| {
             let zero = b.u32(0);
             self.bits_of_lanes()
                 .zip(0u32..)
-                .filter(|(place, _)| place[axis] > 0)
-                .fold(zero, |sum, (place, bit)| sum | (((lane >> bit) & 1) << u32::from(place[axis]).ilog2()))
+                .filter(|(position, _)| position[axis] > 0)
+                .fold(zero, |sum, (position, bit)| sum | (((lane >> bit) & 1) << u32::from(position[axis]).ilog2()))
         })
     }
 
-    /// The masks by which numbers of lanes with the same rows (axis 0) or columns (axis 1) differ.
+    /// The number of rows (`axis` 0) or columns (1) of which a lane has components.
+    pub fn lines_of_lane(&self, axis: usize) -> u32 {
+        let bits = &self.component[..usize::from(self.component_bits)];
+        1 << bits.iter().filter(|position| position[axis] != 0).count()
+    }
+
+    /// The masks by which the indices of lanes with the same rows (axis 0) or columns (axis 1)
+    /// differ.
     pub fn lanes_along(&self, axis: usize) -> Vec<u32> {
-        let along = self.bits_of_lanes().zip(0u32..).filter(|(place, _)| place[axis] == 0);
+        let along = self.bits_of_lanes().zip(0u32..).filter(|(position, _)| position[axis] == 0);
         along.map(|(_, bit)| 1 << bit).collect()
     }
 
-    /// The mask of a lane's bit that is the lowest of the row (axis 0) or of the column (axis 1); 0
-    /// where a component's is.
+    /// The mask of the bit of a lane's index that is the lowest bit of the row (axis 0) or of the
+    /// column (axis 1); 0 if a bit of the component's index is.
     pub fn lane_of_neighbour(&self, axis: usize) -> u32 {
-        self.bits_of_lanes().zip(0u32..).find(|(place, _)| place[axis] == 1).map_or(0, |(_, bit)| 1 << bit)
+        self.bits_of_lanes().zip(0u32..).find(|(position, _)| position[axis] == 1).map_or(0, |(_, bit)| 1 << bit)
     }
 
-    /// Of this map's components the one that lies where each of `other`'s does; `None` where lanes
-    /// hold other elements.
+    /// For each component of `other`, the component of this mapping at the same row and column;
+    /// `None` if the lanes have different elements.
     pub fn order_of(&self, other: &ComponentMap) -> Option<Vec<u32>> {
         let same = self.lane == other.lane && self.lanes() == other.lanes() && self.components() == other.components();
-        let find = |place| (0..self.components()).find(|&i| self.component_place(i) == place);
-        same.then(|| (0..other.components()).map(|i| find(other.component_place(i))).collect()).flatten()
+        let find = |position| (0..self.components()).find(|&i| self.component_position(i) == position);
+        same.then(|| (0..other.components()).map(|i| find(other.component_position(i))).collect()).flatten()
     }
 }
 
-/// The powers of two from `from` up to below `end`.
+/// The powers of two from `from` to below `end`.
 fn bits(from: u32, end: u32) -> impl Iterator<Item = u8> {
     (from.ilog2()..end.ilog2()).map(|bit| 1 << bit)
 }
 
-fn sum(places: impl Iterator<Item = [u8; 2]>, number: u32) -> [u32; 2] {
-    let set = places.zip(0u32..).filter(|(_, bit)| number >> bit & 1 == 1);
-    set.fold([0; 2], |at, (place, _)| [at[0] + u32::from(place[0]), at[1] + u32::from(place[1])])
+fn sum(positions: impl Iterator<Item = [u8; 2]>, number: u32) -> [u32; 2] {
+    let set = positions.zip(0u32..).filter(|(_, bit)| number >> bit & 1 == 1);
+    set.fold([0; 2], |at, (position, _)| [at[0] + u32::from(position[0]), at[1] + u32::from(position[1])])
 }
 
 #[cfg(test)]
@@ -159,7 +173,7 @@ mod tests {
     fn quads_are_those_of_the_units() {
         let map = ComponentMap::quads(16, 16, 32);
         assert_eq!((map.lanes(), map.components()), (32, 8));
-        for (lane, component, place) in [
+        for (lane, component, position) in [
             (0, 0, [0, 0]),
             (0, 1, [0, 1]),
             (1, 0, [0, 2]),
@@ -168,19 +182,20 @@ mod tests {
             (0, 4, [0, 8]),
             (31, 7, [15, 15]),
         ] {
-            assert_eq!(map.place(lane, component), place);
+            assert_eq!(map.position(lane, component), position);
         }
         assert_eq!((map.lanes_along(0), map.lanes_along(1)), (vec![1, 2], vec![4, 8, 16]));
         assert_eq!((map.lane_of_neighbour(0), map.lane_of_neighbour(1)), (4, 0));
+        assert_eq!((map.lines_of_lane(0), map.lines_of_lane(1)), (2, 4));
     }
 
     #[test]
     fn a_map_is_found_again() {
         for (rows, columns, lanes) in [(16, 16, 32), (16, 16, 8), (16, 16, 4), (8, 8, 8), (16, 8, 64)] {
             let map = ComponentMap::quads(rows, columns, lanes);
-            assert_eq!(ComponentMap::found([rows, columns], lanes, |l, i| map.place(l, i)), Some(map));
+            assert_eq!(ComponentMap::found([rows, columns], lanes, |l, i| map.position(l, i)), Some(map));
         }
-        // A column a lane, all of them, and elements twice.
+        // A mapping of one column per lane; two functions that reach elements twice.
         let column = ComponentMap::found([8, 8], 8, |lane, i| [i, lane]);
         let map = column.expect("it is one");
         assert_eq!((map.lanes_along(0), map.lane_of_neighbour(1)), (vec![1, 2, 4], 1));
@@ -192,9 +207,10 @@ mod tests {
     fn orders_of_components() {
         let map = ComponentMap::quads(16, 16, 32);
         assert_eq!(map.order_of(&map), Some((0..8).collect()));
-        let swapped = ComponentMap::found([16, 16], 32, |l, i| map.place(l, i >> 1 | (i & 1) << 2)).expect("it is one");
+        let swapped =
+            ComponentMap::found([16, 16], 32, |l, i| map.position(l, i >> 1 | (i & 1) << 2)).expect("it is one");
         let order = map.order_of(&swapped).expect("lanes hold the same");
-        assert!((0..8).all(|i| map.component_place(order[i as usize]) == swapped.component_place(i)));
+        assert!((0..8).all(|i| map.component_position(order[i as usize]) == swapped.component_position(i)));
         assert_eq!(map.order_of(&ComponentMap::quads(16, 16, 8)), None);
     }
 }

@@ -1,5 +1,5 @@
-//! The kernel that computes each element of its results from the same element of its inputs, all of
-//! them dense: neighbours in memory are neighbours in the walk.
+//! The kernel that computes each element of its results from the element of each input at the same
+//! index. All tensors are dense and have the same order of elements in memory.
 
 use crate::builder::{Builder, Pointer, Value};
 use crate::types::ScalarType;
@@ -10,13 +10,14 @@ pub const GROUP: u32 = 256;
 /// Workgroups that every adapter allows in a dimension.
 pub const MAX_GROUPS: u64 = 65_535;
 
-/// The workgroups of at least `threads` invocations in workgroups of [`GROUP`], [`folded`]; the
-/// kernel asks [`linear_id`] for its index.
+/// The workgroups for at least `threads` invocations, [`GROUP`] per workgroup, [`folded`] into two
+/// dimensions; the kernel gets its index from [`linear_id`].
 pub fn groups(threads: u64) -> [u32; 3] {
     folded(threads.div_ceil(u64::from(GROUP)))
 }
 
-/// At least so many workgroups, and at least one, in two dimensions where one is too short.
+/// At least `groups` workgroups, and at least one, in two dimensions if one dimension does not
+/// suffice.
 pub fn folded(groups: u64) -> [u32; 3] {
     let groups = groups.max(1);
     if groups <= MAX_GROUPS {
@@ -32,9 +33,9 @@ pub fn linear_id(b: &Builder, scalar: ScalarType) -> Value<'_> {
     group * GROUP + b.local_id(0).cast(scalar)
 }
 
-/// Writes the kernel: `lanes` neighbours an invocation in wide accesses, `n` elements (of the index
-/// type). An input that is constant is one element for all. Every input is read before a result is
-/// written.
+/// Writes the kernel for `n` elements (a value of the index type), of which each invocation
+/// computes `lanes` neighbouring ones with wide accesses. A constant input has one element for all
+/// results. Every input is read before a result is written.
 pub fn write<'b>(
     b: &'b Builder,
     n: Value<'b>,
@@ -46,8 +47,8 @@ pub fn write<'b>(
     write_chunk(b, linear_id(b, n.scalar()), n, lanes, outs, inputs, body);
 }
 
-/// As [`write()`], for the invocation that computes the `lanes` elements from `chunk * lanes`, of
-/// which those below `n` exist.
+/// As [`write()`], for an invocation that computes the `lanes` elements from `chunk * lanes` on, as
+/// far as they are below `n`.
 pub fn write_chunk<'b>(
     b: &'b Builder,
     chunk: Value<'b>,
@@ -75,7 +76,7 @@ pub fn write_chunk<'b>(
         }
     });
     if lanes > 1 {
-        // The invocation that holds the ragged end takes its elements one by one.
+        // The invocation at the ragged end accesses its elements one by one.
         b.if_(first.lt(n) & (first + (lanes - 1)).ge(n), || {
             b.for_(first, n, 1, |i| {
                 let loaded: Vec<Value> =

@@ -1,7 +1,7 @@
-//! Element types of tensors, as they lie in memory.
+//! Element types of tensors in memory.
 //!
-//! A complex number is a pair of reals, the real part first. Kernels know reals alone: a tensor of
-//! complex numbers reaches them as two tensors of reals, or as bits.
+//! A complex number is a pair of real numbers, the real part first. Kernels compute with real
+//! numbers only: they take a tensor of complex numbers as two real tensors, or as bits.
 
 use crate::types::{ScalarType, Word};
 use std::fmt;
@@ -34,7 +34,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Those of reals, which a kernel's pointer may have, by code.
+    /// The real dtypes except 8-bit floats, by code. A kernel's pointer may have them.
     pub const ALL: [DType; 13] = [
         DType::Bool,
         DType::U8,
@@ -51,10 +51,11 @@ impl DType {
         DType::U64,
     ];
 
-    /// Those of complex numbers, whose codes follow.
+    /// The complex dtypes, whose codes follow those of [`ALL`](Self::ALL).
     pub const COMPLEX: [DType; 3] = [DType::C32, DType::C64, DType::C128];
 
-    /// Those of floats of 8 bits, whose codes follow these. A kernel's pointer may have them.
+    /// The 8-bit floats, whose codes follow those of [`COMPLEX`](Self::COMPLEX). A kernel's pointer
+    /// may have them.
     pub const FLOAT8: [DType; 4] = [DType::F8E4M3FN, DType::F8E5M2, DType::F8E4M3FNUZ, DType::F8E5M2FNUZ];
 
     /// The dtype of a code of the C ABI.
@@ -103,22 +104,22 @@ impl DType {
         }
     }
 
-    /// Whether it is a type of complex numbers.
+    /// Whether it is a complex type.
     pub const fn is_complex(self) -> bool {
         matches!(self, DType::C32 | DType::C64 | DType::C128)
     }
 
-    /// Whether it is a type of floats of 8 bits.
+    /// Whether it is an 8-bit float.
     pub const fn is_float8(self) -> bool {
         self as u8 > DType::C128 as u8
     }
 
-    /// Whether it is one of reals that every operator takes: neither complex nor a float of 8 bits.
+    /// Whether it is neither complex nor an 8-bit float: a dtype that every operator takes.
     pub const fn is_common(self) -> bool {
         self as u8 <= DType::U64 as u8
     }
 
-    /// The type of a complex number's parts; a real type itself.
+    /// The dtype of the parts of a complex number; of a real dtype, the dtype itself.
     pub const fn real(self) -> DType {
         match self {
             DType::C32 => DType::F16,
@@ -128,7 +129,7 @@ impl DType {
         }
     }
 
-    /// The complex type whose parts hold numbers of a real one; integers are held by parts of f32.
+    /// The complex dtype whose parts represent the numbers of a real dtype; f32 parts for integers.
     pub const fn complex(self) -> DType {
         match self {
             DType::F16 | DType::C32 => DType::C32,
@@ -147,13 +148,13 @@ impl DType {
         !self.is_float() && !matches!(self, DType::Bool) && !self.is_complex()
     }
 
-    /// Whether it is an integer type with a sign.
+    /// Whether it is a signed integer type.
     pub const fn is_signed_integer(self) -> bool {
         matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
     }
 
-    /// The type in which kernels compute with it: narrow integers in 32 bits, half-precision floats
-    /// in f32, with a complex number's parts as with reals.
+    /// The type in which kernels compute: narrow integers in 32 bits, half-precision floats in f32,
+    /// and the parts of complex numbers as real numbers.
     pub const fn compute(self) -> ScalarType {
         match self {
             DType::Bool => ScalarType::Bool,
@@ -167,7 +168,7 @@ impl DType {
         }
     }
 
-    /// The memory word of a dtype of reals.
+    /// The memory word of a real dtype.
     pub fn word(self) -> Word {
         assert!(!self.is_complex(), "a kernel's pointer is to reals, not to {self}");
         match self {
@@ -178,8 +179,8 @@ impl DType {
         }
     }
 
-    /// The unsigned integer type of the same width, for copying bits; of 16 bytes, that of each
-    /// half.
+    /// The unsigned integer type of the same width, for copying bits; for 16 bytes, the type of
+    /// each half.
     pub const fn bits(self) -> DType {
         match self.bytes() {
             1 => DType::U8,

@@ -1,11 +1,12 @@
-//! A computation on one element of each input, kept so that it can be written into any kernel,
-//! beside others.
+//! A computation on one element of each input, recorded so that it can be inserted into any kernel,
+//! several times if need be.
 
 use crate::builder::{Builder, Value};
 use crate::ir::{Block, Inst, Kernel, Stmt, ValueId, VarId};
 use crate::types::{ScalarType, Type};
 
-/// What a pointwise kernel computes: instructions with holes for the inputs.
+/// The computation of a pointwise kernel: instructions with placeholders ([`Inst::Placeholder`])
+/// for the inputs.
 #[derive(Clone, Debug)]
 pub struct Element {
     kernel: Kernel,
@@ -14,19 +15,19 @@ pub struct Element {
 }
 
 impl Element {
-    /// Records what `body` does with inputs of these types. `None` if it does more than compute:
-    /// reads or writes memory, asks for its place, or ends the invocation.
+    /// Records the instructions of `body` on inputs of these types. `None` if an instruction
+    /// accesses memory, depends on the invocation's index, or ends the invocation.
     pub fn record(
         inputs: &[ScalarType],
         body: impl for<'b> FnOnce(&'b Builder, &[Value<'b>]) -> Vec<Value<'b>>,
     ) -> Option<Element> {
         let b = Builder::new("element", [1, 1, 1]);
         let (inputs, results) = {
-            let holes: Vec<Value> =
-                inputs.iter().enumerate().map(|(i, &s)| b.hole(Type::scalar(s), i as u32)).collect();
-            let results = body(&b, &holes);
+            let placeholders: Vec<Value> =
+                inputs.iter().enumerate().map(|(i, &s)| b.placeholder(Type::scalar(s), i as u32)).collect();
+            let results = body(&b, &placeholders);
             let ids = |values: &[Value]| values.iter().map(|v| v.id).collect::<Vec<_>>();
-            (ids(&holes), ids(&results))
+            (ids(&placeholders), ids(&results))
         };
         let kernel = b.finish();
         let computes = kernel.params.is_empty()
@@ -39,7 +40,7 @@ impl Element {
         computes.then_some(Element { kernel, inputs, results })
     }
 
-    /// Instructions, roughly: what a copy of it adds to a kernel.
+    /// The approximate number of instructions that a copy adds to a kernel.
     pub fn len(&self) -> usize {
         self.kernel.values.len()
     }
@@ -49,11 +50,11 @@ impl Element {
         self.kernel.body.0.is_empty()
     }
 
-    /// Writes a copy of the computation into another kernel, at the place where it is now.
+    /// Appends a copy of the computation to a kernel.
     pub fn inline<'b>(&self, b: &'b Builder, inputs: &[Value<'b>]) -> Vec<Value<'b>> {
         let mut copy = Copy { b, from: &self.kernel, values: vec![None; self.kernel.values.len()], first_var: 0 };
-        for (&hole, &value) in self.inputs.iter().zip(inputs) {
-            copy.values[hole as usize] = Some(value);
+        for (&placeholder, &value) in self.inputs.iter().zip(inputs) {
+            copy.values[placeholder as usize] = Some(value);
         }
         copy.first_var = b.declare_vars(&self.kernel.vars);
         copy.block(&self.kernel.body);
@@ -71,11 +72,11 @@ fn goes_through(block: &Block) -> bool {
     })
 }
 
-/// A copy on its way.
+/// A copy under construction.
 struct Copy<'b, 'k> {
     b: &'b Builder,
     from: &'k Kernel,
-    /// What each value of the original is in the copy.
+    /// The copy's value for each value of the original.
     values: Vec<Option<Value<'b>>>,
     first_var: VarId,
 }
@@ -86,7 +87,7 @@ impl<'b> Copy<'b, '_> {
             return value;
         }
         let info = &self.from.values[id as usize];
-        // Only constants are used without a definition that runs before.
+        // Only constants have no definition among the statements.
         let value = match info.inst {
             Inst::ConstBool(x) => self.b.bool(x),
             Inst::ConstInt(x) => self.b.int(info.ty.scalar, x),
@@ -133,9 +134,10 @@ impl<'b> Copy<'b, '_> {
                     let body = b.block(|| self.block(body));
                     b.stmt(Stmt::While { test, cond, body, unroll: *unroll });
                 }
-                // A copy numbers constants where they are used, which the function does not.
+                // The copy is no call: it defines constants at their first use, so the body's
+                // values have no range of their own.
                 Stmt::Call(call) => self.block(&call.body),
-                // `record` lets nothing else through.
+                // `record` rejects all others.
                 other => self.b.stmt(other.clone()),
             }
         }
@@ -164,7 +166,7 @@ mod tests {
             let i = b.local_id(0);
             let inputs = [x.load(i), x.load(i + 4)];
             let results = if copied { element.inline(&b, &inputs) } else { powers(&b, &inputs) };
-            // Twice in one kernel: variables of the copies are apart.
+            // Two copies in one kernel have separate variables.
             let again = if copied { element.inline(&b, &results) } else { powers(&b, &results) };
             out.store(i, results[0] + again[0]);
             b.finish()

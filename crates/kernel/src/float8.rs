@@ -1,8 +1,8 @@
-//! Floats of 8 bits, which are stored and converted but not computed with.
+//! 8-bit floats, a storage format: kernels convert them and compute in f32.
 //!
 //! Source: P. Micikevicius et al., "FP8 formats for deep learning", 2022 (E4M3, without infinities;
 //! E5M2); B. Noune et al., "8-bit numerical formats for deep neural networks", 2022 (the variants
-//! with one zero and one NaN, which is the bits of -0).
+//! with one zero and one NaN, which has the bits of -0).
 //!
 //! Conversions round to nearest even.
 
@@ -10,7 +10,7 @@ use crate::builder::Value;
 use crate::dtype::DType;
 use crate::types::ScalarType;
 
-/// A format: a sign, an exponent and `mantissa` bits.
+/// A format: a sign bit, an exponent field and `mantissa` bits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Format {
     mantissa: u32,
@@ -18,21 +18,21 @@ pub struct Format {
     special: Special,
 }
 
-/// What a format has beside numbers.
+/// The special values of a format.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Special {
-    /// Infinities, and NaN above them.
+    /// Infinities, and NaN in the encodings above them.
     Infinities,
-    /// Only NaN, whose bits but the sign are ones.
+    /// No infinities; NaN has all bits set except the sign.
     Nan,
-    /// Only NaN, in the place of -0.
+    /// No infinities; NaN has the encoding of -0.
     NoNegativeZero,
 }
 
 const SIGN: u32 = 0x80;
 
 impl Format {
-    /// Of a dtype of 8-bit floats.
+    /// The format of a dtype; `None` unless the dtype is an 8-bit float.
     pub const fn of(dtype: DType) -> Option<Format> {
         let (mantissa, bias, special) = match dtype {
             DType::F8E4M3FN => (3, 7, Special::Nan),
@@ -44,19 +44,19 @@ impl Format {
         Some(Format { mantissa, bias, special })
     }
 
-    /// The least magnitude that is neither a number nor rounded to one by its mantissa alone, as
-    /// f32 bits: one binade above the largest number's, or the NaN's own place in it.
+    /// The least magnitude, as f32 bits, that rounding of the mantissa alone does not bring to a
+    /// finite number: one binade above the largest number's, or the encoding of NaN in that binade.
     const fn beyond(self) -> u32 {
         match self.special {
             Special::Infinities => (127 + 16) << 23,
             Special::Nan => 480f32.to_bits(),
-            // The exponents of both take all values: the largest one is 1 below what the bits count
-            // to.
+            // The exponent fields of both formats use all values, so the largest exponent is 1 less
+            // than the field's largest value.
             Special::NoNegativeZero => (127 + (SIGN >> self.mantissa) - self.bias) << 23,
         }
     }
 
-    /// What stands for a magnitude that is too large, and for NaN, without a sign.
+    /// The encodings of a magnitude that is too large and of NaN, without the sign.
     const fn overflow(self) -> [u32; 2] {
         match self.special {
             Special::Infinities => [0x7c, 0x7f],
@@ -65,7 +65,7 @@ impl Format {
         }
     }
 
-    /// The least bits without a sign that are no number.
+    /// The least encoding without a sign that is not a finite number.
     const fn first_special(self) -> u32 {
         match self.special {
             Special::Infinities => 0x7c,
@@ -74,7 +74,7 @@ impl Format {
         }
     }
 
-    /// The largest bits of a negative number.
+    /// The largest encoding of a negative number.
     pub const fn last_negative(self) -> u32 {
         match self.special {
             Special::Infinities => SIGN + 0x7c,
@@ -92,8 +92,8 @@ impl Format {
         matches!(self.special, Special::Infinities)
     }
 
-    /// Adding it to a magnitude below the least normal number has f32's adder round at this
-    /// format's last bit.
+    /// Adding this number to a magnitude below the least normal number makes f32's addition round
+    /// at this format's last bit.
     fn aligner(self) -> f32 {
         2f32.powi(24 - self.bias as i32 - self.mantissa as i32)
     }
@@ -104,7 +104,8 @@ impl Format {
         let shift = 23 - self.mantissa;
         let (sign, magnitude) = ((word & SIGN) << 24, word & 0x7f);
         let normal = (magnitude << shift) + ((127 - self.bias) << 23);
-        // A subnormal is a multiple of the least one: exact, and made without an f32 subnormal.
+        // A subnormal number is a multiple of the least one. The product is exact, and no f32
+        // subnormal is involved.
         let least = 2f64.powi(1 - self.bias as i32 - self.mantissa as i32);
         let subnormal = (magnitude.cast(ScalarType::F32) * least).bitcast(ScalarType::U32);
         let number = magnitude.lt(1 << self.mantissa).select(subnormal, normal);
@@ -138,7 +139,7 @@ impl Format {
         }
     }
 
-    /// The number of an element's bits.
+    /// The number that an encoding represents.
     pub fn number(self, bits: u8) -> f64 {
         let (bits, shift) = (u32::from(bits), self.mantissa);
         let magnitude = bits & 0x7f;
@@ -154,7 +155,7 @@ impl Format {
         }
     }
 
-    /// The bits of an element that holds a number, after it is rounded to f32.
+    /// The encoding of a number, which is first rounded to f32.
     pub fn bits(self, x: f64) -> u8 {
         let bits = (x as f32).to_bits();
         let shift = 23 - self.mantissa;

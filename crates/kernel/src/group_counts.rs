@@ -1,23 +1,24 @@
-//! What a kernel makes of how many workgroups a launch has.
+//! A kernel's dependence on the number of workgroups of a launch.
 
 use crate::ir::{Binary, Block, Builtin, Inst, Kernel, MatrixStmt, PointerBase, Stmt, ValueId};
 
-/// Along which dimensions a launch of a kernel may be cut into launches of some of its workgroups
-/// each.
+/// The dimensions along which a launch of a kernel may be split into launches of a part of its
+/// workgroups each.
 ///
-/// A workgroup's index is the same in a part as in the whole; what the kernel is told of the number
-/// of workgroups is the part's. So a launch is cut along a dimension whose number the kernel does
-/// not ask for, or only multiplies by an index that is 0: `index(0) + index(1) * number(0)` may be
-/// cut along dimension 1, and along 0 where there is one workgroup along 1.
+/// A workgroup has the same index in a part as in the whole launch, but the kernel reads the part's
+/// number of workgroups. So a launch may be split along a dimension whose number of workgroups the
+/// kernel does not use, or only multiplies by an index that is 0: `index(0) + index(1) * number(0)`
+/// may be split along dimension 1, and along dimension 0 if there is one workgroup along dimension
+/// 1.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct GroupCounts {
-    /// Of each dimension, a bit for each of those that must have one workgroup for a cut along it:
-    /// its own where the number itself counts.
+    /// For each dimension a bitmask of the dimensions that must have one workgroup if a launch is
+    /// split along it. Its own bit is set where the kernel uses the number itself.
     alone: [u8; 3],
 }
 
 impl GroupCounts {
-    /// What a kernel makes of them.
+    /// Finds a kernel's uses of the numbers of workgroups.
     pub(crate) fn of(kernel: &Kernel) -> Self {
         let mut found = Search { kernel, numbers: Vec::new(), zeros: Vec::new(), alone: [0; 3] };
         found.values();
@@ -25,24 +26,24 @@ impl GroupCounts {
         Self { alone: found.alone }
     }
 
-    /// Whether a launch of so many workgroups may be cut along dimension `d`.
-    pub fn may_cut(self, groups: [u32; 3], d: usize) -> bool {
+    /// Whether a launch of `groups` workgroups may be split along dimension `d`.
+    pub fn may_split(self, groups: [u32; 3], d: usize) -> bool {
         groups[d] > 1 && (0..3).all(|other| self.alone[d] & (1 << other) == 0 || groups[other] == 1)
     }
 }
 
 struct Search<'k> {
     kernel: &'k Kernel,
-    /// Of each value: it is the number of workgroups along this dimension, as an integer of any
-    /// width.
+    /// For each value, the dimension whose number of workgroups it is, as an integer of any width.
     numbers: Vec<Option<u8>>,
-    /// Of each value: it is 0 where there is one workgroup along each of these dimensions (bits).
+    /// For each value, a bitmask of dimensions: the value is 0 if there is one workgroup along
+    /// each.
     zeros: Vec<Option<u8>>,
     alone: [u8; 3],
 }
 
 impl Search<'_> {
-    /// Operands are made before what is made of them.
+    /// Classifies the values in order: operands precede the values computed from them.
     fn values(&mut self) {
         let kernel = self.kernel;
         for value in &kernel.values {
@@ -87,14 +88,14 @@ impl Search<'_> {
         self.zeros[value as usize]
     }
 
-    /// `value` is multiplied by `by`.
+    /// `value` is multiplied by `by`: allowed for a number of workgroups if `by` is 0.
     fn multiplied(&mut self, value: ValueId, by: ValueId) {
         if let Some(d) = self.number(value) {
             self.alone[usize::from(d)] |= self.zero(by).unwrap_or(1 << d);
         }
     }
 
-    /// Something else is made of the values.
+    /// The values are used in another way.
     fn used(&mut self, values: impl IntoIterator<Item = ValueId>) {
         for value in values {
             if let Some(d) = self.number(value) {
@@ -148,55 +149,55 @@ mod tests {
 
     type Index = fn(&Builder) -> Value<'_>;
 
-    /// Dimensions along which launches of a kernel that stores to `index` may be cut.
-    fn cuts(groups: [u32; 3], index: Index) -> Vec<usize> {
+    /// The dimensions along which launches of a kernel that stores to `index` may be split.
+    fn splits(groups: [u32; 3], index: Index) -> Vec<usize> {
         let b = Builder::new("test", [1, 1, 1]);
         let out = b.pointer("out", DType::U32);
         out.store(index(&b), b.u32(1));
         let counts = GroupCounts::of(&b.finish());
-        (0..3).filter(|&d| counts.may_cut(groups, d)).collect()
+        (0..3).filter(|&d| counts.may_split(groups, d)).collect()
     }
 
     #[test]
-    fn who_asks_for_no_number_is_cut_anywhere() {
+    fn kernels_without_group_counts_are_split_anywhere() {
         let index: Index = |b| b.global_id(0) + b.global_id(1) * 100 + b.global_id(2) * 700;
-        assert_eq!(cuts(DEEP, index), [0, 1, 2]);
-        assert_eq!(cuts([1, 1, 3], index), [2], "one workgroup is not cut");
+        assert_eq!(splits(DEEP, index), [0, 1, 2]);
+        assert_eq!(splits([1, 1, 3], index), [2], "one workgroup is not split");
     }
 
     #[test]
-    fn folded_launches_are_cut_between_rows() {
+    fn folded_launches_are_split_between_rows() {
         let narrow: Index = |b| b.group_id(0) + b.group_id(1) * b.group_count(0);
         let wide: Index = |b| crate::dense::linear_id(b, ScalarType::U64);
-        assert_eq!((cuts(LONG, narrow), cuts(FOLDED, narrow)), (vec![0], vec![1]));
-        assert_eq!((cuts(LONG, wide), cuts(FOLDED, wide)), (vec![0], vec![1]));
-        assert_eq!(cuts(DEEP, narrow), [1, 2]);
+        assert_eq!((splits(LONG, narrow), splits(FOLDED, narrow)), (vec![0], vec![1]));
+        assert_eq!((splits(LONG, wide), splits(FOLDED, wide)), (vec![0], vec![1]));
+        assert_eq!(splits(DEEP, narrow), [1, 2]);
     }
 
     #[test]
     fn a_number_in_three_dimensions() {
         let index: Index = |b| b.group_id(0) + b.group_count(0) * (b.group_id(1) + b.group_count(1) * b.group_id(2));
-        assert_eq!((cuts(LONG, index), cuts(FOLDED, index)), (vec![0], vec![1]));
-        assert_eq!(cuts(DEEP, index), [2]);
+        assert_eq!((splits(LONG, index), splits(FOLDED, index)), (vec![0], vec![1]));
+        assert_eq!(splits(DEEP, index), [2]);
     }
 
     #[test]
-    fn who_counts_the_workgroups_is_not_cut() {
-        assert_eq!(cuts(LONG, |b| b.group_id(0) + b.group_count(0)), []);
-        assert_eq!(cuts(DEEP, |b| b.group_count(0) * 4), [1, 2]);
+    fn kernels_that_use_a_group_count_are_not_split() {
+        assert_eq!(splits(LONG, |b| b.group_id(0) + b.group_count(0)), []);
+        assert_eq!(splits(DEEP, |b| b.group_count(0) * 4), [1, 2]);
         let both: Index = |b| b.group_id(1) * b.group_count(0) + (b.group_count(0) >> 1);
-        assert_eq!(cuts(LONG, both), []);
+        assert_eq!(splits(LONG, both), []);
         let stride: Index = |b| {
             let last = b.var(b.u32(0));
             b.for_(b.group_id(0), b.u32(1000), b.group_count(0), |i| last.set(i));
             last.get()
         };
-        assert_eq!((cuts(LONG, stride), cuts(DEEP, stride)), (vec![], vec![1, 2]));
-        // 0 times what is no number is no 0.
+        assert_eq!((splits(LONG, stride), splits(DEEP, stride)), (vec![], vec![1, 2]));
+        // 0 times a NaN is not 0.
         let float: Index = |b| {
             let count = b.group_count(0).cast(ScalarType::F32) * b.group_id(1).cast(ScalarType::F32);
             count.cast(ScalarType::U32)
         };
-        assert_eq!(cuts(LONG, float), []);
+        assert_eq!(splits(LONG, float), []);
     }
 }

@@ -1,11 +1,11 @@
-//! A small kernel language. A kernel is written with [`Builder`] or as [`text`], is data
-//! ([`ir::Kernel`]) that prints itself without loss, and becomes SPIR-V by [`ir::Kernel::emit`].
-//! Nothing here knows a GPU or a driver.
+//! A small kernel language. A kernel is written with [`Builder`] or as [`text`]. It is data
+//! ([`ir::Kernel`]), which prints as text without loss and is emitted as SPIR-V by
+//! [`ir::Kernel::emit`]. The crate knows no GPU and no driver.
 //!
-//! What is promised: float addition, subtraction and multiplication are correctly rounded and never
+//! Guarantees: float addition, subtraction and multiplication are correctly rounded and never
 //! contracted; every other float function is built from them ([`math`]), so results have the same
-//! bits on every driver, for normal numbers. A kernel reads and writes its arguments by index and
-//! does no other address arithmetic.
+//! bits on every driver, for normal numbers. A kernel accesses tensors by index and does no other
+//! address arithmetic.
 //!
 //! ```
 //! use dml_kernel::interpret::{Argument, run};

@@ -1,7 +1,8 @@
-//! Matrices that a subgroup holds together, on the adapter's matrix units or emulated.
+//! Matrices of a subgroup, in registers of the adapter's matrix units or emulated.
 //!
-//! An emulated matrix is a private array of each invocation, and every invocation computes all of
-//! it: for tests on adapters that have no matrix units, and to say what they compute.
+//! An emulated matrix is a private array of each invocation, and every invocation computes the
+//! whole matrix. It is for tests on adapters without matrix units, and defines the results of
+//! matrix units.
 
 use crate::builder::{Builder, LocalArray, Operand, Pointer, Shared, Value};
 use crate::component_map::ComponentMap;
@@ -12,16 +13,16 @@ use crate::storage::{convert, decode};
 use crate::types::{ScalarType, Type};
 
 /// A matrix of a subgroup: mutable, and uninitialised at first. Every invocation of the subgroup
-/// must reach what is done with it, with the same values.
+/// must execute each operation on it, with the same operands.
 #[derive(Copy, Clone)]
 pub struct Matrix<'b> {
     b: &'b Builder,
     ty: MatrixType,
-    place: Place<'b>,
+    storage: Storage<'b>,
 }
 
 #[derive(Copy, Clone)]
-enum Place<'b> {
+enum Storage<'b> {
     Register(MatrixId),
     Emulated(LocalArray<'b>),
 }
@@ -29,10 +30,10 @@ enum Place<'b> {
 /// Memory that a matrix is loaded from or stored to.
 #[derive(Copy, Clone)]
 pub enum MatrixSource<'b> {
-    /// A shared array of numbers of 4 bytes or vectors of them; the matrix's elements lie packed in
-    /// its bytes.
+    /// A shared array of 4-byte numbers or of vectors of them; the matrix's elements are packed
+    /// into its bytes.
     Shared(Shared<'b>),
-    /// Elements of the matrix's dtype.
+    /// A tensor with the matrix's dtype.
     Pointer(Pointer<'b>),
 }
 
@@ -58,14 +59,14 @@ impl MatrixSource<'_> {
 }
 
 impl Builder {
-    /// A matrix on the adapter's matrix units. It must offer the type.
+    /// A matrix in registers of the adapter's matrix units, which must support the type.
     pub fn matrix(&self, ty: MatrixType) -> Matrix<'_> {
-        Matrix { b: self, ty, place: Place::Register(self.declare_matrix(ty)) }
+        Matrix { b: self, ty, storage: Storage::Register(self.declare_matrix(ty)) }
     }
 
-    /// A matrix that each invocation computes by itself.
+    /// An emulated matrix.
     pub fn emulated_matrix(&self, ty: MatrixType) -> Matrix<'_> {
-        Matrix { b: self, ty, place: Place::Emulated(self.local_array(ty.dtype.compute(), ty.len())) }
+        Matrix { b: self, ty, storage: Storage::Emulated(self.local_array(ty.dtype.compute(), ty.len())) }
     }
 }
 
@@ -79,11 +80,12 @@ impl<'b> Matrix<'b> {
         self.b.stmt(Stmt::Matrix(stmt));
     }
 
-    /// The registers of this matrix and of others that are emulated as it is.
+    /// The registers of this matrix and of others; `None` if they are emulated. Either all of them
+    /// are, or none.
     fn registers<const N: usize>(self, others: [Matrix<'b>; N]) -> Option<(MatrixId, [MatrixId; N])> {
-        let id = |m: Matrix<'b>| match m.place {
-            Place::Register(id) => Some(id),
-            Place::Emulated(_) => None,
+        let id = |m: Matrix<'b>| match m.storage {
+            Storage::Register(id) => Some(id),
+            Storage::Emulated(_) => None,
         };
         let mut ids = [0; N];
         for (to, from) in ids.iter_mut().zip(others) {
@@ -94,9 +96,9 @@ impl<'b> Matrix<'b> {
     }
 
     fn array(self) -> LocalArray<'b> {
-        match self.place {
-            Place::Emulated(array) => array,
-            Place::Register(_) => unreachable!("a register has no array"),
+        match self.storage {
+            Storage::Emulated(array) => array,
+            Storage::Register(_) => unreachable!("a register has no array"),
         }
     }
 
@@ -105,18 +107,18 @@ impl<'b> Matrix<'b> {
         self.b.for_(0u32, self.b.u32(self.ty.len()), 1u32, body);
     }
 
-    /// Makes every element of an accumulator `value` (f32, or i32 for i32).
+    /// Sets every element of an accumulator to `value` (f32, or i32 for an i32 accumulator).
     pub fn fill(self, value: impl Operand<'b>) {
         let value = value.value(self.b, self.ty.dtype.compute());
-        match self.place {
-            Place::Register(matrix) => self.stmt(MatrixStmt::Fill { matrix, value: value.id }),
-            Place::Emulated(array) => self.each(|i| array.set(i, convert(value, self.ty.dtype))),
+        match self.storage {
+            Storage::Register(matrix) => self.stmt(MatrixStmt::Fill { matrix, value: value.id }),
+            Storage::Emulated(array) => self.each(|i| array.set(i, convert(value, self.ty.dtype))),
         }
     }
 
-    /// Loads it from element `index` of memory on; neighbouring rows (columns, where they are
-    /// contiguous) are `stride` elements apart. Elements of memory are those of the shared array as
-    /// it is declared, or of the pointer's dtype, the matrix's own.
+    /// Loads the matrix from memory, beginning with element `index`. Neighbouring rows (columns in
+    /// a column-major layout) are `stride` elements apart. Index and stride count elements of the
+    /// shared array as declared, or elements of the tensor, whose dtype is the matrix's.
     pub fn load(
         self,
         from: impl Into<MatrixSource<'b>>,
@@ -126,17 +128,17 @@ impl<'b> Matrix<'b> {
     ) {
         let from = from.into();
         let (index, stride) = (index.value(self.b, ScalarType::U32), stride.value(self.b, ScalarType::U32));
-        match self.place {
-            Place::Register(matrix) => {
+        match self.storage {
+            Storage::Register(matrix) => {
                 self.stmt(MatrixStmt::Load { matrix, from: from.memory(), index: index.id, stride: stride.id, layout })
             }
-            Place::Emulated(array) => self.lines(layout, |line, along, element| {
+            Storage::Emulated(array) => self.lines(layout, |line, along, element| {
                 array.set(element, self.element(from, index + line * stride, along));
             }),
         }
     }
 
-    /// Stores it, as [`load`](Self::load) loads.
+    /// Stores the matrix, with the arguments of [`load`](Self::load).
     pub fn store(
         self,
         to: impl Into<MatrixSource<'b>>,
@@ -146,11 +148,11 @@ impl<'b> Matrix<'b> {
     ) {
         let to = to.into();
         let (index, stride) = (index.value(self.b, ScalarType::U32), stride.value(self.b, ScalarType::U32));
-        match self.place {
-            Place::Register(matrix) => {
+        match self.storage {
+            Storage::Register(matrix) => {
                 self.stmt(MatrixStmt::Store { matrix, to: to.memory(), index: index.id, stride: stride.id, layout });
             }
-            Place::Emulated(array) => self.b.if_(self.b.subgroup_lane().eq(0), || {
+            Storage::Emulated(array) => self.b.if_(self.b.subgroup_lane().eq(0), || {
                 self.lines(layout, |line, along, element| {
                     self.set_element(to, index + line * stride, along, array.get(element));
                 });
@@ -158,8 +160,8 @@ impl<'b> Matrix<'b> {
         }
     }
 
-    /// Runs `body` for every line of neighbours in memory (a value), every place in it, and the
-    /// element there.
+    /// Runs `body` for every line of contiguous elements (its index as a value), every position in
+    /// the line, and the index of the matrix element there.
     fn lines(self, layout: MatrixLayout, body: impl Fn(Value<'b>, u32, Value<'b>)) {
         let MatrixType { rows, columns, .. } = self.ty;
         let (lines, length) = if layout == MatrixLayout::RowMajor { (rows, columns) } else { (columns, rows) };
@@ -174,8 +176,8 @@ impl<'b> Matrix<'b> {
         });
     }
 
-    /// Of shared memory: the element of the array, its lane and the bits in that, where number
-    /// `along` of a line lies.
+    /// The position of a line's element `along` in shared memory: the element of the array, its
+    /// lane, and the first bit in the lane.
     fn packed(self, shared: Shared<'b>, along: u32) -> (u32, u8, u32) {
         let bits = along * 8 * self.ty.dtype.bytes() as u32;
         let lanes = u32::from(shared.lanes());
@@ -239,50 +241,51 @@ impl<'b> Matrix<'b> {
         }
     }
 
-    /// Multiplies an accumulator of floats by a number (f32).
+    /// Multiplies every element of a float accumulator by a number (f32).
     pub fn scale(self, by: impl Operand<'b>) {
         let by = by.value(self.b, ScalarType::F32);
-        match self.place {
-            Place::Register(matrix) => self.stmt(MatrixStmt::Scale { matrix, by: by.id }),
-            Place::Emulated(array) => self.each(|i| array.set(i, convert(array.get(i) * by, self.ty.dtype))),
+        match self.storage {
+            Storage::Register(matrix) => self.stmt(MatrixStmt::Scale { matrix, by: by.id }),
+            Storage::Emulated(array) => self.each(|i| array.set(i, convert(array.get(i) * by, self.ty.dtype))),
         }
     }
 
-    /// This invocation's part of a matrix of floats, as f32, which `map` says where it lies.
+    /// This invocation's components of a float matrix, as f32. `map` is the mapping of the
+    /// adapter's matrix units.
     pub fn components(self, map: &ComponentMap) -> Vec<Value<'b>> {
         let components = 0..map.components();
-        match self.place {
-            Place::Register(matrix) => components
+        match self.storage {
+            Storage::Register(matrix) => components
                 .map(|component| self.b.def(Type::scalar(ScalarType::F32), Inst::Component { matrix, component }))
                 .collect(),
-            Place::Emulated(array) => {
-                let [row, column] = map.lane_place(self.b);
+            Storage::Emulated(array) => {
+                let [row, column] = map.lane_position(self.b);
                 let begin = row * self.ty.columns + column;
                 let element = |[row, column]: [u32; 2]| row * self.ty.columns + column;
-                components.map(|component| array.get(begin + element(map.component_place(component)))).collect()
+                components.map(|component| array.get(begin + element(map.component_position(component)))).collect()
             }
         }
     }
 
-    /// Replaces this invocation's part of a matrix of floats by numbers (f32), rounded to the
+    /// Replaces this invocation's components of a float matrix by numbers (f32), rounded to the
     /// matrix's dtype.
     pub fn set_components(self, map: &ComponentMap, values: &[Value<'b>]) {
         assert_eq!(values.len(), map.components() as usize, "one number for each component");
-        match self.place {
-            Place::Register(matrix) => {
+        match self.storage {
+            Storage::Register(matrix) => {
                 for (component, value) in (0..).zip(values) {
                     self.stmt(MatrixStmt::SetComponent { matrix, component, value: value.id });
                 }
             }
-            Place::Emulated(array) => {
+            Storage::Emulated(array) => {
                 let (b, len) = (self.b, self.ty.len());
                 let exchange = b.exchange(b.invocations() / map.lanes() * len);
                 let begin = b.subgroup_index() * len;
-                let [row, column] = map.lane_place(b);
+                let [row, column] = map.lane_position(b);
                 let own = begin + row * self.ty.columns + column;
                 b.subgroup_barrier();
                 for (component, &value) in (0..).zip(values) {
-                    let [row, column] = map.component_place(component);
+                    let [row, column] = map.component_position(component);
                     exchange.store(own + (row * self.ty.columns + column), convert(value, self.ty.dtype));
                 }
                 b.subgroup_barrier();
@@ -291,7 +294,7 @@ impl<'b> Matrix<'b> {
         }
     }
 
-    /// Takes over another accumulator's elements, converted to its own dtype.
+    /// Copies another accumulator's elements, converted to this matrix's dtype.
     pub fn convert_from(self, other: Matrix<'b>) {
         match self.registers([other]) {
             Some((to, [from])) => self.stmt(MatrixStmt::Convert { to, from }),
@@ -303,7 +306,7 @@ impl<'b> Matrix<'b> {
     }
 }
 
-/// Types of the three matrices of a product of `[m, n, k]`: left, right and sum.
+/// The types of the three matrices of a product of size `[m, n, k]`: left, right and sum.
 pub fn product_types([m, n, k]: [u32; 3], operands: DType, sums: DType) -> [MatrixType; 3] {
     let ty = |dtype, rows, columns, part| MatrixType { dtype, rows, columns, part };
     [ty(operands, m, k, MatrixUse::Left), ty(operands, k, n, MatrixUse::Right), ty(sums, m, n, MatrixUse::Accumulator)]

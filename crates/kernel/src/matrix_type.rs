@@ -1,4 +1,4 @@
-//! Types of matrices that subgroups hold.
+//! Types of matrix registers.
 
 use crate::dtype::DType;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 /// The most rows and columns: far more than any matrix unit has.
 const MOST: u32 = 1024;
 
-/// Which part a matrix takes in a product.
+/// The role of a matrix in a product.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum MatrixUse {
@@ -26,22 +26,22 @@ impl MatrixUse {
     }
 }
 
-/// A matrix that the invocations of a subgroup hold together; which element is whose is the
-/// driver's choice.
+/// The type of a matrix whose elements are distributed over the invocations of a subgroup. The
+/// driver chooses the distribution.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MatrixType {
-    /// Its elements: f16, bf16, i8 or u8; f32, f16 or i32 in an accumulator.
+    /// Element type: f16, bf16, i8 or u8; f32, f16 or i32 for an accumulator.
     pub dtype: DType,
     /// Rows.
     pub rows: u32,
     /// Columns.
     pub columns: u32,
-    /// What it is used for.
+    /// Its role in a product.
     pub part: MatrixUse,
 }
 
 impl MatrixType {
-    /// Checks that it is a matrix that a kernel may declare.
+    /// Checks that a kernel may declare a matrix of this type.
     pub(crate) fn check(self) -> Result<(), String> {
         let sizes = [self.rows, self.columns].iter().all(|size| (1..=MOST).contains(size));
         let elements = match self.part {
@@ -72,7 +72,7 @@ impl fmt::Display for MatrixType {
     }
 }
 
-/// Which neighbours of a matrix are neighbours in memory.
+/// The order of a matrix's elements in memory: rows or columns are contiguous.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum MatrixLayout {

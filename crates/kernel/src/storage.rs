@@ -1,10 +1,10 @@
-//! How each dtype lies in memory: the one place where kernels convert between memory and compute
-//! types.
+//! Conversions between the representation of each dtype in memory and its compute type. Kernels
+//! convert nowhere else.
 //!
-//! bf16 and [floats of 8 bits](crate::float8) are decoded and encoded with integer operations,
-//! rounding to nearest even, so that no driver's conversion is involved; f16 by the [language's
-//! conversions](crate::ir::Inst::Halves), for which adapters that promise nothing get such
-//! operations.
+//! bf16 and [8-bit floats](crate::float8) are decoded and encoded with integer operations, rounding
+//! to nearest even, so that no driver's conversion is involved. f16 is converted by [instructions
+//! of the language](crate::ir::Inst::Halves), which become integer operations on adapters that
+//! guarantee nothing about conversions.
 
 use crate::builder::{Operand, Pointer, Value};
 use crate::dtype::DType;
@@ -13,7 +13,7 @@ use crate::types::{ScalarType, Type};
 
 macro_rules! of_dtypes {
     ($($dtype:ident $name:literal),* $(,)?) => {
-        /// The functions that convert elements of a dtype of reals: decode, encode, round.
+        /// The names of the functions that convert elements of a real dtype: decode, encode, round.
         pub(crate) fn conversions(dtype: DType) -> Option<[&'static str; 3]> {
             Some(match dtype {
                 $(DType::$dtype => [concat!("decode_", $name), concat!("encode_", $name), concat!("round_", $name)],)*
@@ -21,7 +21,7 @@ macro_rules! of_dtypes {
             })
         }
 
-        /// The dtypes of reals.
+        /// The real dtypes.
         pub(crate) const DTYPES: &[DType] = &[$(DType::$dtype),*];
     };
 }
@@ -31,12 +31,12 @@ of_dtypes! {
     U32 "u32", U64 "u64", F8E4M3FN "f8e4m3fn", F8E5M2 "f8e5m2", F8E4M3FNUZ "f8e4m3fnuz", F8E5M2FNUZ "f8e5m2fnuz",
 }
 
-/// What pairs of bf16 are encoded with; those of f16 are an instruction.
+/// The function that encodes a pair of bf16. A pair of f16 is encoded by an instruction.
 pub(crate) const ENCODE_PAIR: &str = "encode_pair_bf16";
 
 impl<'b> Pointer<'b> {
-    /// Element `index`, in the dtype's compute type. Indices are u32 below 2^31, or any 64-bit
-    /// integer.
+    /// Loads element `index`, as a value of the dtype's compute type. An index is a u32 below 2^31,
+    /// or any 64-bit integer.
     pub fn load(self, index: impl Operand<'b>) -> Value<'b> {
         let index = index.value(self.builder(), ScalarType::U32);
         let raw = self.load_raw(index, Type::scalar(self.dtype().word().value()));
@@ -50,8 +50,9 @@ impl<'b> Pointer<'b> {
         self.store_raw(index, encode(value, self.dtype()));
     }
 
-    /// The `n` elements from `chunk * n`, in one access where the bytes allow it. The address of
-    /// the first must be a multiple of `n * size`; `n` is a power of two and `n * size` at most 32.
+    /// Loads the `n` elements from `chunk * n` on, in one access if they have 4, 8 or 16 bytes
+    /// together. The address of the first element must be a multiple of `n * size`; `n` is a power
+    /// of two, and `n * size` is at most 32.
     pub fn load_chunk(self, chunk: Value<'b>, n: u32) -> Vec<Value<'b>> {
         let dtype = self.dtype();
         let bytes = dtype.bytes() as u32 * n;
@@ -74,8 +75,8 @@ impl<'b> Pointer<'b> {
         }
     }
 
-    /// Writes `values` to the elements from `chunk * values.len()`, under [`Pointer::load_chunk`]'s
-    /// conditions.
+    /// Writes `values` to the elements from `chunk * values.len()` on, under the conditions of
+    /// [`Pointer::load_chunk`].
     pub fn store_chunk(self, chunk: Value<'b>, values: &[Value<'b>]) {
         let dtype = self.dtype();
         let n = values.len() as u32;
@@ -122,17 +123,17 @@ impl<'b> Pointer<'b> {
     }
 }
 
-/// A conversion as a function of a name, if it has one.
-fn remembered<'b>(value: Value<'b>, name: Option<&'static str>, write: impl FnOnce() -> Value<'b>) -> Value<'b> {
+/// A conversion, recorded as a call of the library function `name` if there is one.
+fn recorded<'b>(value: Value<'b>, name: Option<&'static str>, write: impl FnOnce() -> Value<'b>) -> Value<'b> {
     match name {
         Some(name) => value.builder().function(name, &[value], write),
         None => write(),
     }
 }
 
-/// A loaded word (u32 for narrow types) as a value of the dtype's compute type.
+/// Converts a loaded word (u32 for narrow dtypes) to the dtype's compute type.
 pub fn decode(raw: Value<'_>, dtype: DType) -> Value<'_> {
-    remembered(raw, conversions(dtype).map(|[name, _, _]| name), || decoded(raw, dtype))
+    recorded(raw, conversions(dtype).map(|[name, _, _]| name), || decoded(raw, dtype))
 }
 
 fn decoded(raw: Value<'_>, dtype: DType) -> Value<'_> {
@@ -150,10 +151,10 @@ fn decoded(raw: Value<'_>, dtype: DType) -> Value<'_> {
     }
 }
 
-/// A value as the word to store: converted to the dtype's compute type, then narrowed. Bits above
-/// the dtype's are undefined.
+/// Converts a value to the word to store: to the dtype's compute type first, then to its width. The
+/// bits above the dtype's width are undefined.
 pub fn encode(value: Value<'_>, dtype: DType) -> Value<'_> {
-    remembered(value, conversions(dtype).map(|[_, name, _]| name), || encoded(value, dtype))
+    recorded(value, conversions(dtype).map(|[_, name, _]| name), || encoded(value, dtype))
 }
 
 fn encoded(value: Value<'_>, dtype: DType) -> Value<'_> {
@@ -171,17 +172,18 @@ fn encoded(value: Value<'_>, dtype: DType) -> Value<'_> {
     }
 }
 
-/// A float as a whole number of the dtype's compute type. What that does not hold, NaN too, is its
-/// least number, as x86 has it and so the CPU; SPIR-V leaves it open, and drivers differ.
+/// Converts a float to an integer of the dtype's compute type. A number out of range, and NaN,
+/// becomes the type's least number, as in x86's instructions and so on the CPU. SPIR-V leaves the
+/// result undefined, and drivers differ.
 fn truncated(value: Value<'_>, dtype: DType) -> Value<'_> {
     if dtype == DType::U64 {
-        // The upper half of its numbers is converted without the upper bit, which is then added.
+        // Numbers from 2^63 on are converted without the highest bit, which is then added.
         let half = 2f64.powi(63);
         let upper = value.ge(half);
         let rest = truncated(upper.select(value - half, value), DType::I64).bitcast(ScalarType::U64);
         return upper.select(rest ^ (1u64 << 63), rest);
     }
-    // As the CPU converts to uint32, and float64 to uint8, whose low bits count.
+    // The CPU converts to uint32, and from float64 to uint8, by the low bits of an int64.
     let low_bits = dtype == DType::U32 || (dtype == DType::U8 && value.scalar() == ScalarType::F64);
     let to = if low_bits { ScalarType::I64 } else { dtype.compute() };
     let bound = 2f64.powi(8 * to.bytes() as i32 - 1);
@@ -190,10 +192,10 @@ fn truncated(value: Value<'_>, dtype: DType) -> Value<'_> {
     inside.select(value.cast(to), value.builder().int(to, least)).cast(dtype.compute())
 }
 
-/// A value as it would be after a store to a tensor of the dtype and a load from it: converted to
-/// the dtype's compute type, and rounded or wrapped to what the dtype holds.
+/// The result of storing a value to a tensor of the dtype and loading it: the value in the dtype's
+/// compute type, rounded or wrapped to the dtype's precision.
 pub fn convert(value: Value<'_>, dtype: DType) -> Value<'_> {
-    remembered(value, conversions(dtype).map(|[_, _, name]| name), || rounded(value, dtype))
+    recorded(value, conversions(dtype).map(|[_, _, name]| name), || rounded(value, dtype))
 }
 
 fn rounded(value: Value<'_>, dtype: DType) -> Value<'_> {
@@ -208,7 +210,7 @@ fn rounded(value: Value<'_>, dtype: DType) -> Value<'_> {
     }
 }
 
-/// Two f32 as a word of f16 or bf16, the first one in its low half.
+/// Encodes two f32 as a word of f16 or bf16, the first one in the low half.
 pub fn encode_pair<'b>([low, high]: [Value<'b>; 2], dtype: DType) -> Value<'b> {
     match dtype {
         DType::F16 => low.halves(high),
@@ -219,14 +221,14 @@ pub fn encode_pair<'b>([low, high]: [Value<'b>; 2], dtype: DType) -> Value<'b> {
     }
 }
 
-/// An f32 as it would be after its conversion to f16 and back, by integer operations: NVIDIA's
-/// compiler takes such a pair of conversions for nothing.
+/// Rounds an f32 to f16 precision by integer operations: NVIDIA's compiler removes a pair of
+/// conversions to f16 and back.
 fn rounded_f16(x: Value<'_>) -> Value<'_> {
     let bits = x.bitcast(ScalarType::U32);
     let magnitude = bits & 0x7fff_ffffu32;
     let normal = (magnitude + 0xfff + ((magnitude >> 13) & 1)) & 0xffff_e000u32;
     let infinite = normal.ge(0x4780_0000u32).select(x.b.u32(0x7f80_0000), normal);
-    // Adding 0.5 aligns the mantissa so that the adder rounds at f16's last subnormal bit.
+    // Adding 0.5 aligns the mantissa so that the addition rounds at f16's last subnormal bit.
     let subnormal = (magnitude.bitcast(ScalarType::F32) + 0.5) - 0.5;
     let number = magnitude.lt(0x3880_0000u32).select(subnormal.bitcast(ScalarType::U32), infinite);
     let size = magnitude.gt(0x7f80_0000u32).select(x.b.u32(0x7fc0_0000), number);
@@ -244,8 +246,8 @@ fn rounded_bf16(x: Value<'_>) -> Value<'_> {
     x.is_nan().select(x.b.u32(0x7fc0_0000), rounded)
 }
 
-/// A pointer through which one 32-bit word is moved at a time: a narrow dtype's own would move one
-/// element.
+/// The same address as a pointer to 32-bit words. A pointer to a narrow dtype accesses one element
+/// at a time.
 fn whole_words(p: Pointer<'_>, bytes: u32) -> Pointer<'_> {
     if bytes == 4 && p.dtype().bytes() < 4 { p.retyped(DType::U32) } else { p }
 }

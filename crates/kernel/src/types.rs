@@ -69,24 +69,24 @@ impl fmt::Display for ScalarType {
     }
 }
 
-/// The type of a value: a scalar, or a short vector that wide loads and stores move.
+/// The type of a value: a scalar, or a short vector for wide loads and stores.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Type {
-    /// The element.
+    /// The type of a lane.
     pub scalar: ScalarType,
-    /// 1, 2 or 4.
+    /// The number of lanes: 1, 2 or 4.
     pub lanes: u8,
 }
 
 impl Type {
-    /// A scalar's type.
+    /// The type of a scalar.
     pub const fn scalar(scalar: ScalarType) -> Type {
         Type { scalar, lanes: 1 }
     }
 }
 
 impl fmt::Display for Type {
-    /// `f32`, or `u32x4` of a vector.
+    /// `f32`, or `u32x4` for a vector.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.lanes {
             1 => f.write_str(self.scalar.name()),
@@ -95,8 +95,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// How elements lie in memory, as far as a load instruction sees it: 8 and 16-bit words are widened
-/// to u32.
+/// The unit of a load or a store: 8 and 16-bit words are widened to u32 by a load.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Word {
@@ -115,7 +114,8 @@ impl Word {
         }
     }
 
-    /// Its name in a kernel's text: that of the unsigned integer where it is narrow.
+    /// Its name in a kernel's text; a narrow word has the name of the unsigned integer of its
+    /// width.
     pub const fn name(self) -> &'static str {
         match self {
             Word::W8 => "u8",
@@ -124,7 +124,7 @@ impl Word {
         }
     }
 
-    /// The type a load yields and a store takes.
+    /// The type of the value that a load yields and a store takes.
     pub const fn value(self) -> ScalarType {
         match self {
             Word::W8 | Word::W16 => ScalarType::U32,

@@ -1,11 +1,12 @@
-//! Emitted modules are collected where `TORCH_DML_SPIRV_DIR` says, each content once, and as HLSL
-//! where `TORCH_DML_HLSL_DIR` says, with a note of what runs.
+//! Emitted modules are written to the folder that `TORCH_DML_SPIRV_DIR` names, once per content,
+//! and as HLSL to the folder that `TORCH_DML_HLSL_DIR` names, with the origin of the module that
+//! runs.
 
 use dml_kernel::{Builder, DType, ScalarType};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Set in the process that a test starts, which emits.
+/// Set in the child process of a test, which emits the modules.
 const CALLED: &str = "DML_TEST_CALLED";
 
 /// Emits three modules, two of which are the same.
@@ -19,7 +20,7 @@ fn emit() {
     }
 }
 
-/// Has a process run `test` of this program as the one that emits, into a folder.
+/// Runs `test` of this binary in a child process that emits modules into a folder.
 fn emit_in_process(test: &str, variable: &str, folder: &Path) {
     let done = Command::new(std::env::current_exe().expect("the test binary"))
         .args([test, "--exact"])

@@ -1,4 +1,4 @@
-//! The functions of complex numbers: valid SPIR-V, and errors in f32 against f64.
+//! The functions of complex numbers: validation of their SPIR-V, and errors in f32 against f64.
 
 mod common;
 
@@ -7,7 +7,7 @@ use dml_kernel::ScalarType;
 use dml_kernel::interpret::Function;
 use dml_kernel::math::complex::{self, Complex};
 
-/// The largest errors, in units of f32's rounding of the result's magnitude.
+/// The largest errors, in ulp of the result's magnitude in f32.
 const BOUNDS: &[(&str, f64)] = &[("tanh", 8.0), ("tan", 8.0), ("log1p", 8.0), ("exp2", 40.0), ("expm1", 8.0)];
 const USUAL: f64 = 6.0;
 

@@ -1,4 +1,5 @@
-//! The f64 functions: against a multiprecision reference, special values, and the validator.
+//! The f64 functions: errors against a multiprecision reference, special values, and validation of
+//! their SPIR-V.
 
 mod common;
 #[path = "common/reference_double.rs"]
@@ -7,7 +8,7 @@ mod reference;
 use common::validated;
 use reference::CASES;
 
-/// More with `cargo test --release -- --ignored`.
+/// `cargo test --release -- --ignored` takes more samples.
 const SAMPLES: usize = 1500;
 
 fn check(samples: usize) {
@@ -28,7 +29,7 @@ fn check(samples: usize) {
             start.elapsed()
         );
         println!("{line}");
-        // Half an ulp is measured in arithmetic that rounds.
+        // The measurement itself has rounding errors, so the bound of half an ulp has a margin.
         if worst.ulp.is_nan() || worst.ulp > case.bound + 1e-9 {
             failures.push(line);
         }
@@ -54,7 +55,7 @@ fn every_function_passes_the_validator() {
     }
 }
 
-/// Numbers with rules of their own, and numbers at the edges of ranges.
+/// Numbers with special results, and numbers at the edges of ranges.
 const SPECIAL: [f64; 21] = [
     0.0,
     f64::MIN_POSITIVE,
@@ -81,8 +82,8 @@ const SPECIAL: [f64; 21] = [
 
 type C = fn(f64, f64) -> f64;
 
-/// C's functions as `libm` has them on every system, for their special values; elsewhere they are
-/// near the exact value.
+/// C's functions as in `libm`, which are the same on every system: the reference for special
+/// values. Other values are near the exact ones.
 const C_FUNCTIONS: [(&str, C); 27] = [
     ("mul", |x, y| x * y),
     ("div", |x, y| x / y),
@@ -113,7 +114,7 @@ const C_FUNCTIONS: [(&str, C); 27] = [
     ("fmod", |x, y| x % y),
 ];
 
-/// erf where it is one of its limits or nearly linear; a wildcard for a result elsewhere.
+/// erf where it is at a limit or nearly linear; elsewhere a wildcard.
 fn special_erf(x: f64) -> f64 {
     match x.abs() {
         a if a >= 27.0 => 1f64.copysign(x),
@@ -123,10 +124,11 @@ fn special_erf(x: f64) -> f64 {
     }
 }
 
-/// Stands for a result that is checked elsewhere.
+/// The wildcard for a result that another test checks.
 const ANY: f64 = -123.0;
 
-/// Whether two results are the same special value, or ordinary numbers within some ulp.
+/// Whether two results are the same special value, or ordinary numbers with a distance of at most
+/// `ulp`.
 fn agree(got: f64, wanted: f64) -> bool {
     if wanted == ANY || wanted == 1.0 - ANY {
         return !got.is_nan();

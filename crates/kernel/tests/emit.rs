@@ -98,7 +98,7 @@ fn integers_atomics_subgroups_and_vectors() {
     validated(&b.finish());
 }
 
-/// With the adapter's own conversions of f16 and without.
+/// With the adapter's f16 conversions, and with integer operations.
 #[test]
 fn halves() {
     for halves in [true, false] {

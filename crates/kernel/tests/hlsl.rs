@@ -1,5 +1,4 @@
-//! Kernels as HLSL: what stands in the text. That it compiles, and computes the same,
-//! `make test-hlsl` tries.
+//! Kernels as HLSL: checks of the source. `make test-hlsl` compiles and runs it.
 
 use dml_kernel::hlsl::Unsupported;
 use dml_kernel::matrix::product_types;

@@ -102,7 +102,7 @@ fn chunks_arrays_and_atomics() {
     y.store_chunk(i, &[array.get(3), array.get(i & 1), v[2], v[0] * 2.0]);
     z.atomic(Atomic::Max, i & 1, i * 3);
     let kernel = b.finish();
-    // 1, -2, 0.5 and the smallest subnormal of f16; f32's high halves are bf16.
+    // 1, -2, 0.5 and the smallest subnormal number of f16; the high halves of f32 are bf16.
     let mut input = bytes(&[0x3c00u16, 0xc000, 0x3800, 0x0001].repeat(16), u16::to_le_bytes);
     let (mut output, mut most) = (vec![0; 128], vec![0; 8]);
     let memory = [&mut input, &mut output, &mut most];

@@ -1,78 +1,16 @@
-//! Kernels that were rewritten for adapters that lack something do what they did: run by the
-//! interpreter beside the original, and shown to `spirv-val`.
+//! Kernels that are rewritten for adapters without some features have the results of the originals
+//! in the interpreter, and pass `spirv-val`.
 
 mod common;
+#[path = "common/lowered.rs"]
+mod lowered;
 
-use common::{returns_from_text, validated_for};
-use dml_kernel::interpret::{Argument, run};
-use dml_kernel::ir::{Inst, ParamKind};
-use dml_kernel::{Atomic, Builder, DType, Kernel, ScalarType, Subgroup, Target, Value};
+use dml_kernel::ir::Inst;
+use dml_kernel::{Atomic, Builder, DType, ScalarType, Subgroup, Target};
 use dml_testing::Random;
+use lowered::{NOTHING, Operation, bytes, same_everywhere};
 
-const NOTHING: Target = Target {
-    floats: dml_kernel::FloatModes {
-        round_to_even: false,
-        keep_subnormals: false,
-        halves: false,
-        keep_special_f32: false,
-        keep_special_f64: false,
-    },
-    int64: false,
-    float64: false,
-    storage8: false,
-    storage16: false,
-    invocations: 128,
-};
-
-/// What a target may lack, by itself and together.
-fn targets() -> Vec<Target> {
-    vec![
-        NOTHING,
-        Target { storage8: false, ..Target::default() },
-        Target { storage16: false, ..Target::default() },
-        Target { int64: false, float64: false, ..Target::default() },
-        Target { float64: false, ..Target::default() },
-        Target { invocations: 100, ..Target::default() },
-    ]
-}
-
-/// Runs the kernel as it is and as each target has it, on copies of `memory`; the results are the
-/// same, and valid.
-fn same_everywhere(kernel: &Kernel, groups: [u32; 3], memory: &[Vec<u8>], numbers: &[u64]) -> Vec<Vec<u8>> {
-    let result = |kernel: &Kernel| {
-        let mut memory = memory.to_vec();
-        let (mut buffers, mut rest) = (memory.iter_mut(), numbers.iter());
-        let mut arguments: Vec<Argument> = kernel
-            .params
-            .iter()
-            .map(|param| match param.kind {
-                ParamKind::Pointer { .. } => Argument::Memory(buffers.next().expect("memory for every pointer")),
-                _ => Argument::Number(*rest.next().expect("a number for every other")),
-            })
-            .collect();
-        run(kernel, groups, 8, &mut arguments);
-        memory
-    };
-    let original = result(kernel);
-    for target in targets() {
-        let lowered = kernel.lowered(&target);
-        returns_from_text(&lowered);
-        assert_eq!(result(&lowered), original, "{target:?}\n{kernel}\n{lowered}");
-        let needs = validated_for(kernel, &target).needs;
-        assert!(target.int64 || !needs.i64, "{kernel}");
-        assert!(target.float64 || !needs.f64, "{kernel}");
-        assert!(target.storage8 || !needs.i8_storage, "{kernel}");
-        assert!(target.storage16 || !needs.f16_storage, "{kernel}");
-        assert!(needs.workgroup_invocations <= target.invocations, "{kernel}");
-    }
-    original
-}
-
-fn bytes(values: &[u64]) -> Vec<u8> {
-    values.iter().flat_map(|v| v.to_le_bytes()).collect()
-}
-
-/// Integers of all sizes, and those at which something changes.
+/// Random integers of all magnitudes, and edge cases.
 fn integers(random: &mut Random, count: usize) -> Vec<u64> {
     let edges = [0, 1, 2, 63, 64, u64::MAX, 1 << 31, 1 << 32, 1 << 63, (1 << 63) - 1, 0xffff_ffff, u64::MAX << 32];
     (0..count)
@@ -86,8 +24,6 @@ fn integers(random: &mut Random, count: usize) -> Vec<u64> {
         })
         .collect()
 }
-
-type Operation = for<'b> fn(Value<'b>, Value<'b>) -> Value<'b>;
 
 #[test]
 fn arithmetic_of_64_bits() {
@@ -120,14 +56,14 @@ fn arithmetic_of_64_bits() {
     for (dtype, scalar) in [(DType::I64, ScalarType::I64), (DType::U64, ScalarType::U64)] {
         for (name, operation) in operations {
             if name == "bits" && scalar == ScalarType::U64 {
-                continue; // An absolute value is of a number with a sign.
+                continue; // Absolute values are for signed integers.
             }
             let b = Builder::new(format!("{name}_{dtype}"), [64, 1, 1]);
             let (x, y, out) = (b.input("x", dtype), b.input("y", dtype), b.pointer("out", dtype));
             let bias = b.param("bias", scalar);
             let i = b.global_id(0);
             let result = operation(x.load(i), y.load(i) + bias);
-            // Through a variable, and shared memory of vectors.
+            // The result is passed through a variable, and through vectors in shared memory.
             let (var, shared) = (b.var(result), b.shared(scalar, 2, 64));
             shared.store(b.local_id(0), b.vector(&[var.get(), result]));
             shared.store_lane(b.local_id(0), 0, var.get());
@@ -149,14 +85,14 @@ fn floats_and_64_bits() {
         let i = b.global_id(0);
         let float = x.load(i).cast(ScalarType::F32);
         narrow.store(i, float);
-        // Of a number that the type holds.
-        let held = (float * 0.4375).abs();
-        wide.store(i, held.cast(scalar));
+        // A number in the range of the type.
+        let magnitude = (float * 0.4375).abs();
+        wide.store(i, magnitude.cast(scalar));
         if scalar == ScalarType::I64 {
-            b.if_((i & 1).eq(0), || wide.store(i, (-held).cast(scalar)));
+            b.if_((i & 1).eq(0), || wide.store(i, (-magnitude).cast(scalar)));
         }
         let mut values = integers(&mut random, 1024);
-        // Half-way cases, where the sign of the rest decides.
+        // Nearly half-way cases, where the low bits determine the rounding.
         for (i, value) in values.iter_mut().enumerate().take(300) {
             *value = ((0x80_0001u64 + i as u64) << 33 | 1 << 32) + (i as u64 % 3) - 1;
         }
@@ -169,129 +105,20 @@ fn floats_and_64_bits() {
     }
 }
 
-/// Doubles of all sizes, near one another and not, and those at which something changes.
-fn doubles(random: &mut Random, count: usize) -> Vec<u64> {
-    const ONE: u64 = 1.0f64.to_bits();
-    let edges = [
-        0,
-        1,
-        2,
-        (1 << 52) - 1,
-        1 << 52,
-        (1 << 52) + 1,
-        ONE - 1,
-        ONE,
-        ONE + 1,
-        0.5f64.to_bits(),
-        0.5f64.to_bits() - 1,
-        0.5f64.to_bits() + 1,
-        1.5f64.to_bits(),
-        2.5f64.to_bits(),
-        2f64.powi(52).to_bits(),
-        2f64.powi(53).to_bits() - 1,
-        2f64.powi(63).to_bits(),
-        f64::from(f32::MAX).to_bits(),
-        f64::from(f32::MIN_POSITIVE).to_bits() - 1,
-        2f64.powi(-150).to_bits(),
-        f64::MAX.to_bits(),
-        f64::INFINITY.to_bits(),
-        f64::NAN.to_bits(),
-    ];
-    let mut last = 0;
-    (0..count)
-        .map(|_| {
-            let bits = random.next_u64();
-            last = match bits & 15 {
-                0..=4 => edges[(bits >> 8) as usize % edges.len()] | (bits >> 7 & 1) << 63,
-                5 => last ^ 1 << 63 ^ (bits >> 60), // Nearly the opposite of the one before.
-                6..=8 => {
-                    ((bits >> 4) % 80).wrapping_add(0x3ff - 40) << 52 | (random.next_u64() << 12 >> 12) | bits << 63
-                }
-                9 => (0x3ff + (bits >> 8) % 54) << 52 | ((random.next_u64() << 12 >> 12) & (!0 << ((bits >> 32) % 53))),
-                10 => (random.next_u64() >> 12 >> ((bits >> 8) % 52)) | bits << 63, // Subnormal.
-                11 => f64::from(f32::from_bits((bits >> 32) as u32)).to_bits(),
-                _ => random.next_u64(),
-            };
-            last
-        })
-        .collect()
-}
-
-#[test]
-fn arithmetic_of_doubles() {
-    use ScalarType::*;
-    let operations: [(&str, Operation); 17] = [
-        ("add", |x, y| x + y),
-        ("sub", |x, y| x - y),
-        ("mul", |x, y| x * y),
-        ("neg_abs", |x, y| (-x).bitcast(U64).gt(y.bitcast(U64)).select(x.abs(), -x.abs())),
-        ("lt", |x, y| x.lt(y).select(x.like(1.0), x.like(2.0))),
-        ("le_ge", |x, y| x.le(y).select(x.like(1.0), x.ge(y).select(x.like(4.0), x.like(8.0)))),
-        ("gt_eq_ne", |x, y| x.gt(y).select(x.like(1.0), x.eq(y).select(x.like(4.0), x.ne(y).select(y, x.like(3.0))))),
-        ("min_max", |x, y| x.min(y).is_nan().select(x.max(y), x.min(y))),
-        ("floor", |x, _| x.floor()),
-        ("ceil", |x, _| x.ceil()),
-        ("trunc", |x, _| x.trunc()),
-        ("round", |x, _| x.round()),
-        ("f32", |x, _| x.cast(F32).cast(F64)),
-        ("i32", |x, _| x.abs().lt(2147483648.0).select(x, x.like(7.0)).cast(I32).cast(F64)),
-        ("u32", |x, _| (x.ge(0.0) & x.lt(4294967296.0)).select(x, x.like(7.0)).cast(U32).cast(F64)),
-        ("i64", |x, _| x.abs().lt(9223372036854775808.0).select(x, x.like(7.0)).cast(I64).cast(F64)),
-        ("u64", |x, y| {
-            let whole = (x.ge(0.0) & x.lt(18446744073709551616.0)).select(x, x.like(7.0)).cast(U64);
-            (whole ^ y.bitcast(U64)).cast(F64)
-        }),
-    ];
-    let mut random = Random(7);
-    for (name, operation) in operations {
-        let b = Builder::new(name, [64, 1, 1]);
-        let (x, y, z) = (b.input("x", DType::F64), b.input("y", DType::F64), b.pointer("z", DType::F64));
-        let i = b.global_id(0);
-        let value = operation(x.load(i), y.load(i));
-        // A NaN has no particular bits.
-        z.store(i, value.is_nan().select(value.like(f64::NAN), value));
-        let memory = [bytes(&doubles(&mut random, 4096)), bytes(&doubles(&mut random, 4096)), vec![0; 8 * 4096]];
-        same_everywhere(&b.finish(), [64, 1, 1], &memory, &[]);
-    }
-}
-
-/// Parameters, variables, arrays, shared memory and vectors of doubles, and loops over them.
-#[test]
-fn doubles_lie_everywhere() {
-    let b = Builder::new("places", [32, 1, 1]);
-    let (x, y, factor) = (b.input("x", DType::F64), b.pointer("y", DType::F64), b.param("factor", ScalarType::F64));
-    let lane = b.local_id(0);
-    let shared = b.shared(ScalarType::F64, 1, 32);
-    let array = b.local_array(ScalarType::F64, 4);
-    for (k, element) in x.load_chunk(lane, 4).into_iter().enumerate() {
-        array.set(b.u32(k as u32), element * factor);
-    }
-    let sum = b.var(b.float(ScalarType::F64, 0.0));
-    b.for_(0, b.u32(4), 1, |k| sum.set(sum.get() + array.get(k)));
-    shared.store(lane, sum.get());
-    b.barrier();
-    let other = shared.load(lane ^ 1);
-    let all = [sum.get(), other, sum.get() - other, other.abs().min(factor)];
-    y.offset(lane.cast(ScalarType::U64)).store(0, all[2]);
-    b.barrier();
-    y.offset(b.int(ScalarType::U64, 32)).store_chunk(lane, &all);
-    let values: Vec<u64> = (0..128).map(|i| (f64::from(i) * 0.3 - 11.0).to_bits()).collect();
-    same_everywhere(&b.finish(), [1, 1, 1], &[bytes(&values), vec![0; 8 * 160]], &[1.25f64.to_bits()]);
-}
-
 #[test]
 fn every_dtype_is_copied_and_converted() {
     let mut random = Random(3);
     for from in DType::ALL {
         for to in DType::ALL {
             if from.is_float() && !to.is_float() && to != DType::Bool {
-                continue; // A number that is out of range is anything.
+                continue; // The result is undefined for a number out of range.
             }
             let b = Builder::new(format!("copy_{from}_{to}"), [64, 1, 1]);
             let (x, y) = (b.input("x", from), b.pointer("y", to));
             let (n, offset) = (b.param("n", ScalarType::U32), b.param("offset", ScalarType::I64));
             let i = b.global_id(0);
-            // Neighbours in a word are written by different invocations, and the ends by none.
+            // Neighbouring elements in a word are written by different invocations, and the
+            // elements at the ends by none.
             let (x, y) = (x.offset(offset), y.offset(offset));
             b.if_(i.lt(n), || y.store(i, x.load(i)));
             let values: Vec<u8> = (0..1024).map(|_| random.next_u64() as u8 & 0x3b).collect();
@@ -317,8 +144,8 @@ fn chunks_of_every_width() {
     }
 }
 
-/// One invocation stands for several: each has its own variables and returns by itself, and
-/// barriers hold them together.
+/// One invocation runs several: each of them has its own variables and returns alone, and barriers
+/// synchronise all.
 #[test]
 fn workgroups_that_are_too_large() {
     for size in [[256, 1, 1], [8, 16, 2], [300, 1, 1]] {
@@ -326,7 +153,7 @@ fn workgroups_that_are_too_large() {
         let (x, y) = (b.input("x", DType::I32), b.pointer("y", DType::I32));
         let (n, early) = (b.param("n", ScalarType::U32), b.param("early", ScalarType::U32));
         let count: u32 = size.iter().product();
-        b.if_(b.group_id(0).ge(early), || b.return_()); // The whole workgroup, ahead of barriers.
+        b.if_(b.group_id(0).ge(early), || b.return_()); // A uniform return before barriers.
         let shared = b.shared(ScalarType::I32, 1, count);
         let lane = (b.local_id(2) * size[1] + b.local_id(1)) * size[0] + b.local_id(0);
         let sum = b.var(b.i32(0));
@@ -414,8 +241,8 @@ fn what_cannot_be_rewritten_is_needed() {
     assert!(subgroup.subgroup_arithmetic && subgroup.workgroup_invocations == 256 && !subgroup.i64);
 }
 
-/// A store of a byte leaves its neighbours alone in every order of the invocations: it is one
-/// exchange of a word.
+/// A store of a byte never changes its neighbours, in any order of the invocations: it is a
+/// compare-exchange of the word.
 #[test]
 fn narrow_stores_do_not_tear() {
     let b = Builder::new("store", [4, 1, 1]);

@@ -1,4 +1,4 @@
-//! The f32 functions: valid SPIR-V, worst errors against f64, special values.
+//! The f32 functions: validation of their SPIR-V, errors against f64, special values.
 
 mod common;
 #[path = "common/reference.rs"]
@@ -73,7 +73,8 @@ fn quotients_by_every_significand_are_correctly_rounded() {
     }
 }
 
-/// Pairs of bits: any numbers, subnormal ones, and ones whose quotient or remainder is subnormal.
+/// Pairs of numbers by their bits: random ones, subnormal ones, and pairs whose quotient or
+/// remainder is subnormal.
 fn pairs() -> (Vec<f32>, Vec<f32>) {
     let mut random = reference::Random(5);
     (0..SAMPLES as u32 / 4)
@@ -131,7 +132,7 @@ fn ordinary_logarithms_are_the_others() {
 
 #[test]
 fn ordinary_roots_and_turns_are_near() {
-    // Exact where a sine or cosine is 0: the rest of the last quarter has no rounding.
+    // Exact where a sine or cosine is 0, because the fraction of the last quarter turn is exact.
     let turn = |x: f32, shift: f64| {
         let quarters = 4.0 * f64::from(x);
         let k = quarters.round();

@@ -1,5 +1,5 @@
-//! Matrices of subgroups: what the interpreter computes with registers, and with emulated ones,
-//! which must be the same.
+//! Matrices of subgroups: the interpreter has the same results with matrix registers and with
+//! emulated matrices.
 
 use dml_kernel::interpret::{Argument, run};
 use dml_kernel::matrix::product_types;
@@ -9,14 +9,14 @@ use half::{bf16, f16};
 
 const LANES: u32 = 8;
 
-/// How a test's kernel is made.
+/// The variant of a test's kernel.
 #[derive(Copy, Clone, Debug)]
 struct Case {
     shape: [u32; 3],
     operands: DType,
     sums: DType,
     layout: MatrixLayout,
-    /// Operands go through shared memory, and the result too.
+    /// Operands and result are passed through shared memory.
     shared: bool,
     emulated: bool,
 }
@@ -25,7 +25,7 @@ fn matrix<'b>(b: &'b Builder, case: Case, ty: MatrixType) -> Matrix<'b> {
     if case.emulated { b.emulated_matrix(ty) } else { b.matrix(ty) }
 }
 
-/// `c = 2 (a b + 1) + 1`, with two subgroups that do the same in two places.
+/// `c = 2 (a b + 1) + 1`, by two subgroups, each on its own matrices.
 fn kernel(case: Case) -> Kernel {
     let Case { shape: [m, n, k], layout, .. } = case;
     let b = Builder::new("product", [2 * LANES, 1, 1]);
@@ -97,7 +97,7 @@ fn number(dtype: DType, bytes: &[u8]) -> f32 {
     }
 }
 
-/// The result, which must be the exact one: whole numbers.
+/// The result, which must be exact: all numbers are integers.
 fn check(case: Case) {
     let [m, n, k] = case.shape.map(|x| x as usize);
     let mut rng = Random(7);
@@ -137,7 +137,7 @@ fn cases() -> Vec<Case> {
         for shape in [[16, 16, 16], [8, 16, 32]] {
             for layout in [MatrixLayout::RowMajor, MatrixLayout::ColumnMajor] {
                 for shared in [false, true] {
-                    // A line of shared memory is whole vectors.
+                    // A line of shared memory consists of whole vectors.
                     if shared && operands.bytes() == 1 && layout == MatrixLayout::ColumnMajor && shape[0] == 8 {
                         continue;
                     }
@@ -172,8 +172,8 @@ fn registers_need_matrix_units_and_emulated_ones_none() -> Result<(), dml_kernel
     Ok(())
 }
 
-/// `c = 2 (a + 1)`, by components: of the left operand before it is multiplied by 1, and of the
-/// sum.
+/// `c = 2 (a + 1)`, by operations on components: of the left operand before a multiplication by 1,
+/// and of the sum.
 #[test]
 fn invocations_have_components() {
     for (emulated, operands) in [(false, DType::F16), (true, DType::F16), (false, DType::BF16), (true, DType::BF16)] {
@@ -189,7 +189,7 @@ fn invocations_have_components() {
                 let changed: Vec<_> = matrix.components(&map).iter().map(|&x| x * times + plus).collect();
                 matrix.set_components(&map, &changed);
             };
-            // The second subgroup does less.
+            // Only the first subgroup changes the operand.
             b.if_(b.subgroup_index().eq(0), || change(x_, 1.0, 1.0));
             sum.fill(0.0);
             sum.multiply_add(x_, one_);

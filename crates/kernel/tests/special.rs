@@ -1,5 +1,5 @@
-//! The special functions beside exact values from a multiprecision library (data/special.csv), and
-//! valid SPIR-V.
+//! The special functions compared with exact values from a multiprecision library
+//! (data/special.csv), and validation of their SPIR-V.
 
 mod common;
 #[path = "common/reference_special.rs"]
@@ -39,8 +39,8 @@ fn every_function_passes_the_validator() {
     }
 }
 
-/// Of known distributions, whose derivatives have a closed form: gamma's at its mean for large
-/// shapes, and beta's of `x^a`.
+/// Sample gradients with a closed form: of the gamma distribution at its mean for large shapes, and
+/// of the beta distribution with the distribution function `x^a`.
 #[test]
 fn gradients_of_samples_are_those_of_closed_forms() {
     for scalar in [ScalarType::F32, ScalarType::F64] {
@@ -54,7 +54,7 @@ fn gradients_of_samples_are_those_of_closed_forms() {
             let got = reference::evaluate(&gamma, scalar, &[vec![a], vec![a]])[0];
             assert!((got - (1.0 + 1.0 / (6.0 * a))).abs() < 1.0 / (a * a) + 8.0 * epsilon, "{a:e}: {got}");
         }
-        // Of beta with `total - a` of 1 the distribution function is x^a: its derivative is x^a
+        // If `total - a` is 1, the beta distribution's function is x^a, with the derivative x^a
         // log(x).
         for a in [0.125, 1.0, 2.5, 40.0] {
             for x in [0.0078125, 0.25, 0.625, 0.984375] {
@@ -72,8 +72,7 @@ fn the_cases_are_the_whole_library() {
     assert!(names.eq(CASES.iter().map(|c| c.name)));
 }
 
-/// Values at which no error is small enough to hide: what is exact stays exact, infinite or
-/// bounded.
+/// Arguments with an exact, infinite or bounded result, which must have no error.
 #[test]
 fn limits_are_the_functions_own() {
     let limits: [(&str, f64, f64); 16] = [

@@ -1,12 +1,12 @@
-//! No result of the math library depends on what an adapter does with subnormals in its own
-//! arithmetic: the interpreter gives the same bits where it keeps them and where it flushes them.
+//! No result of the math library depends on an adapter's treatment of subnormal numbers: the
+//! interpreter has the same results whether it keeps or flushes them.
 
 use dml_kernel::interpret::{Function, Subnormals};
 use dml_kernel::{ScalarType, Value, math};
 use dml_testing::Random;
 use std::cmp::Ordering;
 
-/// Random samples of each function, beside the edges.
+/// Random samples of each function, in addition to the edges.
 const SAMPLES: usize = if cfg!(debug_assertions) { 2000 } else { 20_000 };
 
 /// Zeros, subnormals, the ends of the normal range, moderate numbers, infinities and NaN.
@@ -28,7 +28,7 @@ fn bits(scalar: ScalarType, x: f64) -> u64 {
     if scalar == ScalarType::F64 { x.to_bits() } else { u64::from((x as f32).to_bits()) }
 }
 
-/// Edges with edges, then any bits: half of them subnormal, or of a moderate size.
+/// Pairs of edges, then random bits: half of them subnormal, or of a moderate size.
 fn samples(scalar: ScalarType, inputs: usize) -> Vec<Vec<u64>> {
     let edges = edges(scalar);
     let mut random = Random(11);
@@ -80,7 +80,7 @@ fn evaluate(function: &Function, scalar: ScalarType, inputs: &[Vec<u64>]) -> Vec
     function.f32(&x).iter().map(|r| u64::from(r.to_bits())).collect()
 }
 
-/// What differs, one line a function.
+/// The differences, one line per function.
 fn differences(scalar: ScalarType, functions: impl Iterator<Item = (&'static str, Function)>) -> Vec<String> {
     let mut wrong = Vec::new();
     for (name, function) in functions {
@@ -132,7 +132,7 @@ fn arithmetic_that_keeps_subnormals() {
         let products = of(math::special::product).f32(&[&x, &halves]);
         for i in 0..x.len() {
             assert_eq!(sums[i], x[i] + y[i]);
-            // Rounded twice.
+            // These are rounded twice.
             assert!(products[i].to_bits().abs_diff((x[i] * halves[i]).to_bits()) <= 1, "{:e}", x[i]);
         }
     }
@@ -152,7 +152,7 @@ fn widened(x: Value<'_>) -> Value<'_> {
     (x.cast(ScalarType::F64).bitcast(ScalarType::U64) >> 20).cast(ScalarType::U32).bitcast(ScalarType::F32)
 }
 
-/// The bits of an f64 as an f32, in those of an f64.
+/// The bits of an f64 converted to f32, in the low bits of an f64.
 fn narrowed(x: Value<'_>) -> Value<'_> {
     x.cast(ScalarType::F32).bitcast(ScalarType::U32).cast(ScalarType::U64).bitcast(ScalarType::F64)
 }
@@ -171,7 +171,7 @@ fn conversions_keep_subnormals() {
     }
 }
 
-/// As a number that a function of floats may return.
+/// A bool as a float, the result type of a function.
 fn flag<'b>(condition: Value<'b>, like: Value<'b>) -> Value<'b> {
     condition.select(like.like(1.0), like.like(0.0))
 }

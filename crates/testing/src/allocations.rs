@@ -1,4 +1,4 @@
-//! How often a thread asks for memory.
+//! Counts the allocations of a thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -7,17 +7,17 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counting: to be a test's `#[global_allocator]`.
+/// The system's allocator, with a counter: for a test's `#[global_allocator]`.
 pub struct CountingAllocator;
 
-/// Allocations of the calling thread so far; 0 where [`CountingAllocator`] is not the allocator.
+/// The allocations of the calling thread so far; 0 if [`CountingAllocator`] is not the allocator.
 pub fn allocations() -> u64 {
     COUNT.get()
 }
 
-// SAFETY: the system's allocator does the work and keeps to the trait's contract; the other
-// methods' defaults build on these two. Counting touches a plain thread-local number, which
-// allocates nothing, and is left out where that is gone.
+// SAFETY: every call goes to the system's allocator, which fulfils the trait's contract; the
+// default implementations of the other methods call these two. The counter is a thread-local
+// number, which allocates nothing; after its destruction nothing is counted.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = COUNT.try_with(|count| count.set(count.get() + 1));

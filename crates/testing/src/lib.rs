@@ -1,4 +1,4 @@
-//! What the tests of several crates share. No other crate depends on it but for its tests.
+//! Helpers for the tests of several crates. Other crates depend on this one for their tests only.
 
 mod allocations;
 mod random;

@@ -1,6 +1,6 @@
-//! Numbers that a test can repeat.
+//! Reproducible random numbers.
 
-/// splitmix64, from its state: the seed.
+/// The generator splitmix64; its state is the seed.
 pub struct Random(pub u64);
 
 impl Random {
@@ -13,7 +13,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Uniform in `0..n`, near enough.
+    /// Uniform in `0..n`, up to a bias of n / 2^64.
     pub fn below(&mut self, n: u64) -> u64 {
         self.next_u64() % n
     }
@@ -28,7 +28,7 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// The first numbers of Vigna's `splitmix64.c` from the seed 1234567.
+    /// The first numbers of Vigna's `splitmix64.c` for the seed 1234567.
     #[test]
     fn known_answers() {
         let mut random = Random(1_234_567);

@@ -31,13 +31,13 @@ pub unsafe fn tensor(t: &DmlTensor) -> Result<View, Failure> {
     let location = match t.place {
         place::CPU => Location::Host,
         place::DML => Location::Device(t.device),
-        _ => Location::Foreign,
+        _ => Location::OtherDevice,
     };
     let dtype = match (DType::from_code(t.dtype), location) {
         // The operator refuses it for its place; what it holds does not matter.
-        (Some(dtype), Location::Foreign) if !dtype.is_common() => DType::F32,
+        (Some(dtype), Location::OtherDevice) if !dtype.is_common() => DType::F32,
         (Some(dtype), _) => dtype,
-        (None, Location::Foreign) => DType::F32,
+        (None, Location::OtherDevice) => DType::F32,
         (None, _) => {
             return Err(Failure::new(Status::Fallback, "dml computes with no quantised tensors"));
         }
@@ -64,7 +64,7 @@ pub fn to_abi(t: &View) -> DmlTensor {
     let (place, device) = match t.location {
         Location::Host => (place::CPU, 0),
         Location::Device(i) => (place::DML, i),
-        Location::Foreign => (place::OTHER, 0),
+        Location::OtherDevice => (place::OTHER, 0),
     };
     let flag = |set: bool, bit: u8| if set { bit } else { 0 };
     DmlTensor {

@@ -265,7 +265,7 @@ pub extern "C" fn dml_set_interrupt_check(check: Option<extern "C" fn() -> i32>)
 /// From now on messages call the devices CUDA devices.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_stand_in_for_cuda() {
-    dml_aten::operator::device_type::stand_in_for_cuda();
+    dml_aten::operator::device_type::present_as_cuda();
 }
 
 /// Sets PyTorch's version, 2.`minor`: the CPU accepts different arguments in different versions.

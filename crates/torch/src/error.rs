@@ -38,7 +38,10 @@ impl From<dml_engine::Error> for Failure {
             E::Interrupted => Status::Interrupted,
             _ => Status::RuntimeError,
         };
-        Self::new(status, message(&e))
+        match e {
+            E::InvalidValue(value) => Self::new(status, dml_aten::message_of_refused(value)),
+            e => Self::new(status, message(&e)),
+        }
     }
 }
 

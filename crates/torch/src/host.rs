@@ -4,8 +4,8 @@ use crate::abi::{DmlHost, DmlTensor, Status, precision};
 use crate::convert::{tensor, to_abi};
 use dml_aten::{Error, Host, Result};
 use dml_compute::{Dims, Environment, Location, MatmulPrecision, View};
-use dml_engine::AddressRange;
 use dml_engine::measure::{self, Stage};
+use dml_engine::{AddressRange, Device, KernelRef};
 use dml_kernel::DType;
 use std::ffi::CString;
 use std::mem::MaybeUninit;
@@ -99,6 +99,10 @@ impl Environment for Plugin<'_> {
         // SAFETY: `new`'s promise.
         let code = unsafe { (self.host.product_dtype)(self.host.context) };
         DType::from_code(code).filter(|dtype| matches!(dtype, DType::F16 | DType::BF16))
+    }
+
+    fn probe(&self, _: &Device, _: &KernelRef, _: &[AddressRange]) -> dml_compute::Result<()> {
+        Ok(())
     }
 }
 

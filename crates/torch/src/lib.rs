@@ -24,6 +24,7 @@
 #![expect(clippy::missing_safety_doc, reason = "the contract above is that of every function")]
 
 pub mod abi;
+pub mod child_query;
 pub mod convert;
 pub mod device;
 pub mod error;

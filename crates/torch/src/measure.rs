@@ -61,9 +61,9 @@ pub extern "C" fn dml_measure_end_json() -> *const c_char {
                 "submit": stage(Stage::Submit),
             },
             "beside": {
-                "commands": told.beside_commands,
-                "record": told.beside_ns[Stage::Record as usize],
-                "submit": told.beside_ns[Stage::Submit as usize],
+                "commands": told.background_commands,
+                "record": told.background_ns[Stage::Record as usize],
+                "submit": told.background_ns[Stage::Submit as usize],
             },
         })))
     })

@@ -1,6 +1,6 @@
 //! The engine's errors in the words of PyTorch's users.
 
-use dml_aten::operator::device_type::{DeviceName, title};
+use dml_aten::operator::device_type::{DeviceName, device_type_name};
 use dml_engine::{Bytes, Error, Shortage};
 
 /// What users read of an error of the engine.
@@ -16,7 +16,7 @@ pub fn message(e: &Error) -> String {
             format!(
                 "{} out of memory. Tried to allocate {}. Device {device} ({adapter}) has a total capacity of {} of which {} is \
                  free. Of the memory of this process, {} is in use by tensors and {} is reserved but unused. {advice}",
-                title(),
+                device_type_name(),
                 Bytes(*requested),
                 Bytes(*total),
                 Bytes(*free),
@@ -31,10 +31,10 @@ pub fn message(e: &Error) -> String {
         Error::Forked => format!(
             "Cannot re-initialize {0} in forked subprocess. To use {0} with multiprocessing, you must use the 'spawn' start \
              method",
-            title()
+            device_type_name()
         ),
         Error::InvalidDevice { index, count } => {
-            format!("invalid device index {index}: there are {count} {} devices", title())
+            format!("invalid device index {index}: there are {count} {} devices", device_type_name())
         }
         Error::Graph { device, what } => format!("{}: {what}", DeviceName(*device)),
         other => other.to_string(),

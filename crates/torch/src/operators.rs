@@ -84,12 +84,15 @@ pub unsafe extern "C" fn dml_call(
         }
         // SAFETY: the contract's host, which is not null and stays as it is during the call.
         let plugin = unsafe { Plugin::new(&*host) };
-        let inferred = CHECK_INFERENCE.get().unwrap_or(false).then(|| infer(op, &list, device, &plugin));
+        let may_lack = dml_aten::may_lack_kernels(device, &list);
+        // What has no kernel runs on the CPU, which does not follow from the arguments.
+        let checks = CHECK_INFERENCE.get().unwrap_or(false) && !may_lack;
+        let inferred = checks.then(|| infer(op, &list, device, &plugin));
         let mut call = op.call(&list, device, &plugin);
         tracing::trace!(target: "dml::call", name = op.name, "call");
         let ran = {
             let _stage = measure::enter(Stage::Shape);
-            dml_aten::dispatch(&mut call, op)
+            if may_lack { dml_aten::dispatch_checked(&mut call, op) } else { dml_aten::dispatch(&mut call, op) }
         };
         if let Some(inferred) = inferred {
             check_inferred(op.name, &inferred, &ran.as_ref().map(|()| call.returns.as_slice()))?;

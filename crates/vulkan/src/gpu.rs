@@ -1,14 +1,16 @@
 //! Vulkan as the layer above uses it: adapters that open, and opened devices.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
 use dml_gpu::traits::*;
 use dml_gpu::{
-    AdapterInfo, Api, CacheFile, FileKind, MemoryClass, OpenOptions, PipelineOptions, ValidationMessage, folder,
+    AdapterInfo, Api, CacheFile, Executable, FileKind, MemoryClass, OpenOptions, PipelineOptions, ValidationMessage,
+    folder,
 };
 
-use crate::adapter::{Adapter, adapters, unsupported_adapters};
+use crate::adapter::{Adapter, adapters, answer_child_query, set_child_command, unsupported_adapters};
 use crate::command::{Encoder, Recording};
 use crate::device::DeviceShared;
 use crate::error::Error;
@@ -41,6 +43,14 @@ impl Api for Vulkan {
 
     fn unsupported_adapters() -> Vec<(String, String)> {
         unsupported_adapters()
+    }
+
+    fn set_child_command(command: Vec<OsString>) {
+        set_child_command(command);
+    }
+
+    fn answer_child_query(question: &str) -> Result<(), Error> {
+        answer_child_query(question)
     }
 
     fn validation_messages() -> Vec<ValidationMessage> {
@@ -102,13 +112,17 @@ impl dml_gpu::Gpu for Gpu {
         self.compiler.compile(name, spirv, push_bytes, options)
     }
 
+    fn executables(&self, pipeline: &Pipeline) -> Result<Vec<Executable>, Error> {
+        pipeline.executables()
+    }
+
     fn save_pipeline_cache(&self) -> Result<(), Error> {
         self.compiler.save()
     }
 
     fn records_file(&self, version: u32) -> Option<CacheFile> {
         let kind = FileKind { name: "notes", magic: *b"TDMLNO\x00\x01", version, most_bytes: 1 << 20 };
-        self.folder.as_deref().map(|folder| CacheFile::new(self.device.adapter.file_identity(), folder, kind))
+        self.folder.as_deref().map(|folder| CacheFile::new(self.device.adapter.files.clone(), folder, kind))
     }
 
     fn recorder(&self) -> Result<Recorder, Error> {

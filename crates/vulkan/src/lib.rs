@@ -68,6 +68,8 @@
 //! | `TORCH_DML_CACHE_DIR` | the folder of compiled pipelines and of records about the adapter |
 //! | `TORCH_DML_TIMEOUT_S` | seconds without progress that count as a lost device |
 //! | `TORCH_DML_NO_MARKER=1` | never uses `VK_AMD_buffer_marker` |
+//! | `TORCH_DML_QUIRKS=0` | uses features with known faults of drivers |
+//! | `TORCH_DML_IMITATED_FAULTS` | imitates faults of drivers (tests) |
 //! | `TORCH_DML_PROFILE` | hides features and lowers limits to those of one of [`profiles`] |
 
 mod adapter;
@@ -75,6 +77,7 @@ mod command;
 mod device;
 mod error;
 mod gpu;
+mod imitated_faults;
 mod instance;
 mod memory;
 mod pipeline;

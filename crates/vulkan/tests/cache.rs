@@ -87,8 +87,8 @@ fn an_unwritable_directory_is_no_error() -> Result<(), Error> {
     Ok(())
 }
 
-/// Longer than the 260 characters that Windows' older functions take, and in letters of no code
-/// page.
+/// A path that is longer than 260 characters, the limit of Windows' older functions, with letters
+/// that no code page has together.
 #[test]
 fn a_long_folder_in_many_alphabets() -> Result<(), Error> {
     let name = "Größe-速度-ταχύτητα-скорость-🐎";

@@ -72,7 +72,7 @@ fn a_blocked_wait_notices_the_loss() -> Result<(), Error> {
         waiter.join().expect("no panic")
     });
     assert_eq!(waited, Err(Error::DeviceLost));
-    drop(recorder); // waits for the work, which in fact goes on
+    drop(recorder); // waits for the work, which still runs
     support::assert_valid();
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Adapters that are not at hand, imitated. Each in a process of its own, this test binary called
-//! again, since a process lists its adapters once.
+//! Imitated adapters. Each runs in a child process, this test binary started again, because a
+//! process lists its adapters once.
 
 mod support;
 
@@ -84,20 +84,20 @@ fn is_the_minimum() -> Result<(), Error> {
     assert!(!(can.subgroup_arithmetic || can.subgroup_shuffle || can.matrix || can.memory_budget));
     assert_eq!(can.float_controls, Default::default());
 
-    // One allocation is at most as large as this.
+    // The largest possible allocation.
     match gpu.allocate((1 << 30) + 1, MemoryClass::Device) {
         Err(Error::OutOfMemory { requested }) => assert_eq!(requested, (1 << 30) + 1),
         other => panic!("{other:?}"),
     }
     assert_eq!(gpu.largest_segment(), 1 << 30);
 
-    // The host sees 256 MiB of the device's memory; what does not fit there lies elsewhere.
+    // 256 MiB of the device's memory are visible to the host; larger segments are in other memory.
     let part = || gpu.allocate(100 << 20, MemoryClass::Upload);
     let parts: Vec<Segment> = (0..4).map(|_| part()).collect::<Result<_, _>>()?;
     assert!(parts.iter().all(|part| part.host_ptr().is_some()));
     drop(parts);
 
-    // 4,096 allocations at a time.
+    // At most 4,096 allocations exist at a time.
     let small = || gpu.allocate(64, MemoryClass::Device);
     let mut all: Vec<Segment> = (0..4096).map(|_| small()).collect::<Result<_, _>>()?;
     assert_eq!(small().err(), Some(Error::TooManyAllocations { limit: 4096 }));
@@ -118,7 +118,7 @@ fn counts_in_52_nanoseconds() -> Result<(), Error> {
     let gpu = support::open();
     let period = gpu.info().capabilities.timestamp_period_ns;
     if period == 0.0 {
-        return Ok(()); // The adapter at hand has none.
+        return Ok(()); // The adapter under test has none.
     }
     assert!((period - 52.0833).abs() < 1e-3, "{period}");
     let mut recorder = gpu.recorder()?;
@@ -131,13 +131,13 @@ fn counts_in_52_nanoseconds() -> Result<(), Error> {
     let mut spans = Vec::new();
     recorder.take_spans(&mut spans)?;
     let [(7, span)] = spans[..] else { panic!("{spans:?}") };
-    // What the device says lies between what the host saw before and after.
+    // The device's time is between the host's times before and after.
     let (begin, end) = (before.unix_ns(&after, span.begin), before.unix_ns(&after, span.end));
     let slack = before.error_ns() + after.error_ns() + 1_000_000;
     assert!(begin <= end && end - begin <= taken + slack, "{begin} {end} {taken}");
     let first = dml_gpu::unix_now() - start.elapsed().as_nanos() as u64;
     assert!(begin + slack >= first && end <= first + taken + slack, "{begin} {end} {first}");
-    // At the period that the adapter reports, over a time that is too short to match rates by.
+    // With the adapter's reported period: the time is too short to compare the rates of the clocks.
     let (soon, start) = (recorder.clocks()?, dml_gpu::unix_now());
     let same = soon.unix_ns(&soon, span.end);
     assert!(same.abs_diff(end) < 5_000_000, "{same} {end} {start}");

@@ -44,7 +44,7 @@ fn runs_keep_their_place_in_the_stream() -> Result<(), Error> {
     }
     recorder.execute(&recording)?;
     expected += 1.0;
-    drop(recording); // What is recorded or pending keeps it.
+    drop(recording); // The recording, or its pending execution, keeps the segment.
     recorder.host_barrier();
     let ticket = recorder.submit()?;
     recorder.wait(ticket)?;

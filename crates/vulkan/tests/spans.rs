@@ -1,4 +1,4 @@
-//! When commands ran, by the device's clock and by the host's.
+//! The times of commands, by the device's clock and by the host's.
 
 mod support;
 
@@ -7,7 +7,7 @@ use dml_gpu::{Error, Span, unix_now};
 use dml_vulkan::Recorder;
 use support::{add, add_kernel, assert_valid, open, upload};
 
-/// Everything that was submitted is done, and its spans are taken.
+/// Waits for all submissions, and takes their spans.
 fn finish(recorder: &mut Recorder, spans: &mut Vec<(u64, Span)>) -> Result<(), Error> {
     let ticket = recorder.submit()?;
     recorder.wait(ticket)?;
@@ -28,7 +28,7 @@ fn spans_follow_each_other_and_lie_between_submit_and_wait() -> Result<(), Error
     let first = recorder.clocks()?;
     let mut spans = Vec::new();
     let began = unix_now();
-    // More than a pool holds, in batches of which some leave a pool half full.
+    // More spans than a pool has, in batches, some of which leave a pool half full.
     for batch in 0..10u64 {
         for i in 0..30 {
             recorder.barrier();

@@ -1,5 +1,5 @@
-//! The validation layer is asked for loudly, and what it sees fails the process. Each mistake is
-//! made in a process of its own: this test binary, called again.
+//! If the validation layer is requested but missing, that is an error, and its errors fail the
+//! process. Each mistake is made in a child process: this test binary, started again.
 
 mod support;
 
@@ -8,12 +8,12 @@ use dml_gpu::{Error, MemoryClass};
 use dml_vulkan::Gpu;
 use std::process::{Command, Output};
 
-/// Names the mistake that the called process is to make.
+/// Names the mistake that the child process has to make.
 const MISTAKE: &str = "DML_TEST_MISTAKE";
 
 type Mistake = (&'static str, &'static str, fn(&Gpu) -> Result<(), Error>);
 
-/// What each is called, what the layer calls it, and how to make it.
+/// The name of each mistake, the layer's name for the rule, and a function that makes the mistake.
 const MISTAKES: [Mistake; 5] = [
     ("a kernel with a wrong layout", "VUID-VkComputePipelineCreateInfo-layout", wrong_layout),
     ("two writes without a barrier", "SYNC-HAZARD-WRITE-AFTER-WRITE", two_writes),
@@ -59,8 +59,8 @@ fn hidden_feature(gpu: &Gpu) -> Result<(), Error> {
     gpu.compile("hidden feature", &[header, &CAPABILITY_INT64, rest].concat(), 32).map(drop)
 }
 
-/// Runs `test` of this binary in a process of its own, with the layer asked for, the least of
-/// adapters imitated, and `variable` set.
+/// Runs `test` of this binary in a child process, with the validation layer, with the profile
+/// `minimum`, and with `variable` set.
 fn run(test: &str, variable: (&str, &str)) -> Output {
     Command::new(std::env::current_exe().expect("the test binary"))
         .args([test, "--exact", "--include-ignored", "--nocapture"])

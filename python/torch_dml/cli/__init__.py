@@ -1,4 +1,4 @@
-"""The command line. Each command imports what it needs when it runs: `doctor` works where torch
+"""The command line. Each command imports its dependencies when it runs: `doctor` works where torch
 does not.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from torch_dml._version import __version__
 
 SUITES = ("ops", "matmul", "train", "graph", "conv", "attention", "rows", "models", "fft", "sparse", "linear", "linalg")
-# Those that take a few minutes together.
+# The suites that together take a few minutes.
 USUAL = SUITES[:4]
 
 
@@ -65,8 +65,8 @@ def _run(options: argparse.Namespace) -> int:
 
         return demo.run(options.device, options.epochs, options.seed)
     if options.command == "trace":
-        # PyTorch's collector tells on stderr that it found no CUDA device; it reads this when torch
-        # is imported.
+        # Without this, PyTorch's collector prints on stderr that it found no CUDA device. It is
+        # read when torch is imported.
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
         from torch_dml.cli import trace
 
@@ -78,6 +78,10 @@ def _run(options: argparse.Namespace) -> int:
             stacks=options.stacks,
             rows=options.rows,
         )
+    if options.command == "kernels":
+        from torch_dml.cli import kernels
+
+        return kernels.run(options.file, rows=options.rows, select=options.select, as_json=options.json)
     if options.command == "compare":
         from torch_dml.cli import compare
 
@@ -164,6 +168,18 @@ def _parser() -> argparse.ArgumentParser:
     trace.add_argument("script", metavar="SCRIPT", help="a Python file; the options of this command come before it")
     trace.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="arguments of the script")
 
+    kernels = commands.add_parser(
+        "kernels",
+        help="show what the driver's compiler made of the kernels",
+        description="Show registers, spills, shared memory, occupancy and instructions of the kernels that a program "
+        "compiled while TORCH_DML_PIPELINE_STATISTICS=FILE was set, as far as the driver reports them, the worst "
+        "first. Exit with status 1 where the driver refused a kernel.",
+    )
+    kernels.add_argument("--rows", type=_positive, default=40, help="rows of the table; 40 when left out")
+    kernels.add_argument("--select", metavar="TEXT", help="only kernels whose name contains TEXT")
+    kernels.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    kernels.add_argument("file", metavar="FILE", help="the file that the program wrote")
+
     compare = commands.add_parser(
         "compare",
         help="find where a script's results differ from the CPU's, and why",
@@ -205,8 +221,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("script", metavar="SCRIPT", help="a Python file; the options of this command come before it")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="arguments of the script")
 
-    # What doctor runs in a child process, so that a driver that crashes does not take doctor with
-    # it.
+    # A step of doctor that runs in a child process, so that a driver that crashes does not end
+    # doctor.
     probe = commands.add_parser("_probe")
     probe.add_argument("step")
     return parser

@@ -1,5 +1,5 @@
-"""Runs the steps of torch_dml.cli.probe in a child process: a driver that crashes takes nobody with
-it.
+"""Runs the steps of torch_dml.cli.probe in a child process, so that a driver that crashes does not
+end this process.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _TIMEOUT_S = 180
 
 
 def probe(step: str, **environment: str) -> dict[str, Any]:
-    """Run a step and return what it found, or how it failed; a crash is an answer too."""
+    """Run a step and return its result, or how it failed; a crash is a result too."""
     command = [sys.executable, "-m", "torch_dml", "_probe", step]
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""How long this process has run."""
+"""The running time of this process."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _IMPORTED = time.time()
 
 
 def since_start() -> float:
-    """Return the seconds since the process started; since this module was imported where the system
-    does not tell.
+    """Return the seconds since the process started; if the system does not report that, since this
+    module was imported.
     """
     try:
         if sys.platform == "linux":
@@ -26,7 +26,7 @@ def since_start() -> float:
 
 
 def _linux() -> float:
-    # Field 22 of stat, counted behind the name in parentheses, which may hold spaces.
+    # Field 22 of stat, counted from after the name in parentheses, which may contain spaces.
     fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     started = int(fields[19]) / os.sysconf("SC_CLK_TCK")
     return time.clock_gettime(time.CLOCK_BOOTTIME) - started

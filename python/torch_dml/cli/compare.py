@@ -1,5 +1,5 @@
-"""`compare`: runs a script's training steps beside the CPU's, and names the first operator that
-stands out.
+"""`compare`: runs a script's training steps on the device and on the CPU, and names the first
+operator whose results differ too much.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch_dml.cli.script import program
 
 
 def run(given: argparse.Namespace) -> int:
-    """Compare, print and write the report; return 1 where something stands out."""
+    """Compare, print and write the report; return 1 if there is a finding."""
     torch_dml.load()
     from torch_dml.compare import report_terminal
     from torch_dml.compare.options import Options

@@ -1,5 +1,5 @@
-"""`demo`: a convolutional network learns handwritten digits on the device, then on the CPU, step
-for step the same.
+"""`demo`: a convolutional network learns handwritten digits on the device, then on the CPU, with
+the same steps.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from torch_dml.cli.models import Digits, digits_cnn, load_digits
 
 BATCH = 64
 GOAL = 0.97
-# With fewer epochs than this the goal is not expected.
+# With fewer epochs than this, the accuracy does not have to reach the goal.
 EPOCHS_FOR_GOAL = 12
 
 
 @dataclass
 class Result:
-    """What a training gave."""
+    """The result of a training."""
 
     device: torch.device
     losses: torch.Tensor  # one per step, on the CPU
@@ -38,7 +38,7 @@ class Result:
 
 
 def run(device_name: str, epochs: int, seed: int) -> int:
-    """Train and print; return 1 when the accuracy misses the goal or an operator fell back to the
+    """Train and print; return 1 if the accuracy misses the goal or an operator fell back to the
     CPU.
     """
     console = Console(file=sys.stdout)
@@ -75,7 +75,7 @@ def run(device_name: str, epochs: int, seed: int) -> int:
 def train(
     model: nn.Module, digits: Digits, order: list[torch.Tensor], device: torch.device, console: Console
 ) -> Result:
-    """Train a network with Adam on batches in the order given, and test it."""
+    """Train a network with Adam on batches in the given order, and test it."""
     model = model.to(device)
     images, labels = digits.train_images.to(device), digits.train_labels.to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
@@ -99,7 +99,8 @@ def train(
                 optimizer.step()
                 losses.append(loss.detach())
                 if len(losses) == 1:
-                    # The first step compiles: it is told, not counted in the speed.
+                    # The first step compiles kernels: it is reported separately, and not part of
+                    # the speed.
                     loss.item()
                     synchronize(device)
                     first_step_s = clock.since_start()
@@ -119,7 +120,7 @@ def train(
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait for a device; the CPU is never behind."""
+    """Wait for a device; not needed for the CPU."""
     if device.type != "cpu":
         torch.get_device_module(device).synchronize(device)
 

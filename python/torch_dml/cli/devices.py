@@ -1,4 +1,4 @@
-"""`devices`: the table of devices. It needs no torch."""
+"""`devices`: the table of devices. Works without torch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WIDTH = 132
 
 
 def run(as_json: bool) -> int:
-    """Print the devices and return the exit status: 1 when there is none."""
+    """Print the devices and return the exit status: 1 if there is none."""
     found = descriptions()
     if as_json:
         print(json.dumps(found, indent=2))
@@ -25,8 +25,8 @@ def run(as_json: bool) -> int:
         print(vulkan.explain_no_device(engine.why_no_device()), file=sys.stderr)
         return 1
     console = Console()
-    # A narrow window wraps the lines of a whole table rather than getting one with the names cut
-    # off.
+    # In a narrow window the lines of a whole table are wrapped, instead of a table with truncated
+    # names.
     console.width = max(console.width, _WIDTH)
     console.print(_table(found))
     return 0
@@ -47,7 +47,7 @@ def _table(found: list[dict[str, Any]]) -> Table:
         table.add_column(title, justify="right" if title in {"memory", "free"} else "left")
     for device in found:
         driver = f"{device.get('driver', '')} {device.get('driver_info', '')}".strip()
-        # What float64 the hardware lacks is computed in software.
+        # If the hardware lacks float64, it is computed in software.
         lacking = {"f64": "software"}
         flags = ("yes" if device.get(key) else lacking.get(key, "no") for key in ("f16", "bf16", "f64", "matrix"))
         table.add_row(

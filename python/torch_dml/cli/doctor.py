@@ -1,7 +1,7 @@
-"""`doctor`: checks every part that the device needs, in the order in which they build on each
-other.
+"""`doctor`: checks everything that the device depends on, in order of dependence.
 
-It imports neither torch nor a library of this package: what may be broken runs in a child process.
+It imports neither torch nor a library of this package: checks that may crash run in a child
+process.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
 
-from torch_dml import vulkan, windows_drivers
+from torch_dml import first_served, vulkan, windows_drivers
 from torch_dml._version import __version__
 from torch_dml.cli.child import probe
 
-# Where the whole suite of tests has passed: system, Vulkan's name of the driver, what it was.
+# Where the whole test suite has passed: system, Vulkan's name of the driver, and the device.
 _KNOWN_GOOD = {("Linux", "NVIDIA"): "an H100", ("Linux", "llvmpipe"): "Mesa's software adapter"}
+# Mesa's drivers whose compilers took the kernels, for GPUs that were not there.
+_COMPILED = ("radv", "Intel open-source Mesa driver", "turnip Mesa driver", "NVK")
 _LINE, _LINES = 400, 4
 
 
@@ -44,7 +46,7 @@ class _Report:
     def _line(self, mark: str, colour: str, what: str, detail: str) -> None:
         if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
             mark = f"\033[{colour}m{mark:4}\033[0m"
-        # Of torch's long messages the first lines say it.
+        # The first lines of torch's long messages are enough.
         first, *rest = [line[:_LINE] for line in detail.splitlines()[:_LINES]] or [""]
         print(f"{mark:4}  {what:15}{first}")
         for line in rest:
@@ -52,7 +54,7 @@ class _Report:
 
 
 def run() -> int:
-    """Check everything, print one line each, and return 0 when the device works, else 1."""
+    """Check everything, print one line for each check, and return 0 if the device works, else 1."""
     report = _Report()
     report.ok("system", f"{platform.platform()}, Python {platform.python_version()}, torch-dml {__version__}")
     loader_works = _check_loader(report)
@@ -70,8 +72,8 @@ def run() -> int:
 
 
 def _print_advice(broken: bool, devices: list[dict[str, Any]]) -> None:
-    """Say how to get a driver: for every system when none works, for this one when only a software
-    adapter does.
+    """Print how to get a driver: for every system if no device works, for this one if only a
+    software adapter does.
     """
     here = vulkan.system()
     systems = sorted(("windows", "linux", "wsl"), key=lambda name: name != here) if broken else [here]
@@ -114,12 +116,12 @@ def _check_engine(report: _Report) -> bool:
 
 
 def _how_to_reinstall() -> str:
-    """Say how to get the libraries again, in the way in which this package was installed."""
+    """Return how to reinstall the libraries, in the way in which this package was installed."""
     try:
         installed = metadata.distribution("torch-dml")
     except metadata.PackageNotFoundError:
         return "The package is used from its sources. Build its libraries: `cargo xtask build --torch FOLDER_OF_TORCH`"
-    # What pip notes (PEP 610) of all that does not come from an index.
+    # The file (PEP 610) that pip writes for packages that are not from an index.
     origin = json.loads(installed.read_text("direct_url.json") or "{}")
     if "dir_info" not in origin:
         return (
@@ -156,13 +158,23 @@ def _check_devices(report: _Report) -> list[dict[str, Any]]:
 
 
 def _say_what_is_known(report: _Report, devices: list[dict[str, Any]]) -> None:
-    """Say which devices the tests have passed on, and of several which one programs get."""
+    """Print on which devices the tests have passed, and if there are several devices, which one
+    programs get.
+    """
     here = platform.system()
     for device in devices:
         name, driver = f"dml:{device['index']}", str(device.get("driver"))
+        if family := first_served.family(str(device.get("name"))):
+            report.ok("served first", f"{name}: {family}, which hardly anything else serves")
         tried = _KNOWN_GOOD.get((here, driver))
         if tried:
             report.ok("known good", f"{name}: all tests have passed with the driver {driver} on {here} ({tried})")
+        elif driver.startswith(_COMPILED):
+            report.warn(
+                "known good",
+                f"{name}: the tests have not been run with the driver {driver} on {here} yet; its compiler takes the\n"
+                "kernels of the smoke tests, for GPUs that were not there (docs/reference/gpus.md)",
+            )
         else:
             report.warn("known good", f"{name}: the tests have not been run with the driver {driver} on {here} yet")
     if len(devices) > 1:
@@ -176,7 +188,7 @@ def _say_what_is_known(report: _Report, devices: list[dict[str, Any]]) -> None:
 
 
 def _torch_requirement() -> str:
-    """Return what the installed distribution requires of torch, `torch<2.16,>=2.11`."""
+    """Return the installed distribution's requirement on torch, `torch<2.16,>=2.11`."""
     try:
         wanted = metadata.requires("torch-dml") or []
     except metadata.PackageNotFoundError:
@@ -199,7 +211,7 @@ def _check_torch(report: _Report) -> bool:
 
 
 def _check_operators(report: _Report) -> bool:
-    """Name the operators that run on the CPU because this torch has changed what they take."""
+    """Report the operators that run on the CPU because this torch has changed their schemas."""
     result = probe("operators")
     if not result["ok"]:
         report.fail("operators", result["error"])

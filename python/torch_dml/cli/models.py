@@ -21,7 +21,7 @@ class Digits:
 
 
 def load_digits() -> Digits:
-    """Return the digits, one in five kept for the test."""
+    """Return the digits, with one in five reserved for the test."""
     try:
         from sklearn import datasets
     except ImportError as error:
@@ -48,19 +48,19 @@ def digits_cnn() -> nn.Sequential:
 
 
 def mlp(inputs: int = 8, width: int = 64, outputs: int = 4) -> nn.Sequential:
-    """Return a perceptron with two hidden layers, as reinforcement learning trains."""
+    """Return a perceptron with two hidden layers, as in reinforcement learning."""
     return nn.Sequential(
         nn.Linear(inputs, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh(), nn.Linear(width, outputs)
     )
 
 
 class GPT(nn.Module):
-    """A decoder of the shape of GPT-2 (Radford and others, 2019), its output tied to its
-    embedding.
+    """A decoder with the architecture of GPT-2 (Radford and others, 2019), whose output layer
+    shares its weight with the embedding.
     """
 
     def __init__(self, layers: int = 12, width: int = 768, heads: int = 12, context: int = 1024, words: int = 50_257):
-        """Make one of GPT-2's smallest size, 124 million weights, unless told otherwise."""
+        """Create one with GPT-2's smallest size, 124 million weights, by default."""
         super().__init__()
         self.words = nn.Embedding(words, width)
         self.positions = nn.Parameter(torch.zeros(context, width))
@@ -69,8 +69,8 @@ class GPT(nn.Module):
         nn.init.normal_(self.words.weight, std=0.02)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Return the logits (batch, length, words) of what follows each of the tokens (batch,
-        length; int64).
+        """Return the logits (batch, length, words) of the next token after each of the tokens
+        (batch, length; int64).
         """
         x = self.words(tokens) + self.positions[: tokens.shape[1]]
         for block in self.blocks:

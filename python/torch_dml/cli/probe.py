@@ -8,7 +8,7 @@ from typing import Any
 
 
 def run(step: str) -> int:
-    """Run one step, print what it found, and return the exit status."""
+    """Run one step, print its result, and return the exit status."""
     try:
         result = {"ok": True, "value": _STEPS[step]()}
     except Exception as error:
@@ -33,8 +33,8 @@ def _devices() -> dict[str, Any]:
 
 
 def _kernels() -> list[str]:
-    """Compute 1 + 2 on every device by the engine alone; return what went wrong on each, "" when
-    nothing.
+    """Compute 1 + 2 on every device with the engine alone; return the error for each, "" if there
+    is none.
     """
     from torch_dml import engine
 
@@ -62,7 +62,7 @@ def _plugin() -> str:
 
 
 def _tensors() -> list[str]:
-    """Compute 1 + 2 on every device through torch."""
+    """Compute 1 + 2 on every device with torch."""
     import torch
 
     import torch_dml
@@ -80,7 +80,7 @@ def _tensors() -> list[str]:
 
 
 def _operators() -> dict[str, Any]:
-    """Return how many operators the plugin registered, and the names of those whose schema this
+    """Return how many operators the plugin registered, and the names of those whose schemas this
     torch has changed.
     """
     from torch_dml import operators

@@ -1,7 +1,7 @@
-"""`report`: one text file for a report of a bug, shown as it is written. Nothing is sent.
+"""`report`: a text file for bug reports, shown as it is written. Nothing is sent.
 
-Nothing in it is a path or names a person. What may be broken runs in a child process, so that there
-is a report where nothing works.
+It contains no paths and no names of persons. Checks that may crash run in a child process, so that
+there is a report even if nothing works.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from torch_dml.cli.child import probe
 from torch_dml.scrub import scrub
 from torch_dml.sizes import size
 
-# Of a device's description all but what tells one machine from another, and how much memory is free
-# just now.
+# Omitted from a device's description: what distinguishes one machine from another, and the memory
+# that is free at the moment.
 _LEFT_OUT = {"index", "uuid", "memory_free"}
 _QUIET = {"TORCH_DML_RECORD": "0"}
 
 
 def run(target: str) -> int:
-    """Write the report to the file `target`, print it, and return 0; 1 where the file cannot be
+    """Write the report to the file `target`, print it, and return 0; 1 if the file cannot be
     written.
     """
     text = "\n".join(_lines()) + "\n"
@@ -41,7 +41,7 @@ def run(target: str) -> int:
 
 
 def _lines() -> Iterator[str]:
-    # Before a probe could write one.
+    # Read before a probe could overwrite it.
     last_run = record.read()
     yield "torch-dml report"
     for title, lines in (

@@ -1,4 +1,4 @@
-"""`run`: runs a script that was written for CUDA, with the device in CUDA's place."""
+"""`run`: runs a script that was written for CUDA, with the device in place of CUDA."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch_dml_autoload import nvidia_gpus
 
 
 def run(script: str, arguments: Sequence[str], *, module: bool, force: bool) -> int:
-    """Run a script (or a module) as `python` would, in its place, and return its exit status where
-    there is one.
+    """Run a script (or a module) as `python` would, replacing this process, and return its exit
+    status if it returns.
 
-    Raises RuntimeError where a CUDA device is usable, unless `force`.
+    Raises RuntimeError if a CUDA device is usable, unless `force`.
     """
     if nvidia_gpus() > 0 and not force:
         raise RuntimeError(
@@ -26,11 +26,11 @@ def run(script: str, arguments: Sequence[str], *, module: bool, force: bool) -> 
     if not importlib.metadata.entry_points(group="torch.backends", name="torch_dml"):
         raise RuntimeError("PyTorch does not find torch-dml: this copy of it is not installed (`pip install .`)")
     environment = {**os.environ, "TORCH_DML_AS_CUDA": "force" if force else "1"}
-    # The flags of this interpreter are for the script.
+    # Pass the flags of this interpreter to the script's.
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     command = [sys.executable, *flags, *(["-m"] if module else []), script, *arguments]
     if sys.platform == "win32":
-        # There an exec returns to the shell before the program has ended.
+        # On Windows, exec would return to the shell before the program has ended.
         return subprocess.run(command, env=environment).returncode
     sys.stdout.flush()
     sys.stderr.flush()

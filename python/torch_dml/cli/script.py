@@ -9,8 +9,8 @@ from pathlib import Path
 
 
 def program(script: str, arguments: Sequence[str], *, module: bool) -> Callable[[], object]:
-    """Return what runs a script, or a module of that name. Raises RuntimeError where there is no
-    file.
+    """Return a function that runs a script, or a module with that name. Raises RuntimeError if
+    there is no such file.
     """
     return _module(script, arguments) if module else _file(script, arguments)
 

@@ -1,5 +1,5 @@
-"""`trace`: runs a script under torch.profiler and writes what the host and the devices did, for a
-trace viewer.
+"""`trace`: runs a script under torch.profiler and writes the activity of the host and the devices,
+for a trace viewer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch_dml.cli.script import program
 
 @dataclass
 class Kernel:
-    """What the runs of one kernel took."""
+    """The total time of one kernel."""
 
     name: str
     runs: int = 0
@@ -42,7 +42,7 @@ def run(script: str, arguments: Sequence[str], *, module: bool, target: str, sta
         activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1], record_shapes=True, with_stack=stacks
     )
     with warnings.catch_warnings():
-        # There is one cycle.
+        # Not relevant, since there is one cycle.
         warnings.filterwarnings("ignore", message=".*Profiler clears events at the end of each cycle")
         profiler.start()
     started = time.perf_counter()
@@ -58,7 +58,7 @@ def run(script: str, arguments: Sequence[str], *, module: bool, target: str, sta
 
 
 def kernels(profiler: profile) -> list[Kernel]:
-    """Return what ran on the devices, the most time first."""
+    """Return the kernels that ran on the devices, sorted by total time."""
     found: dict[str, Kernel] = {}
     results: Any = profiler.profiler and profiler.profiler.kineto_results
     for event in results.events() if results else ():
@@ -71,8 +71,8 @@ def kernels(profiler: profile) -> list[Kernel]:
 
 
 def _exit_status(script_program: Callable[[], object]) -> int:
-    """Run to the end, and return what the process would have returned: a trace is wanted of what
-    fails, too.
+    """Run the script to its end, and return what the process's exit status would be: a script that
+    fails is traced too.
     """
     try:
         script_program()

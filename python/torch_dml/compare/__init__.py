@@ -20,7 +20,9 @@ __all__ = ["Report", "compare", "watch"]
 
 
 class _Callable(ModuleType):
-    """So that `torch_dml.compare` is the function and `torch_dml.compare.watch` is there, too."""
+    """A module that can be called, so that both `torch_dml.compare()` and `torch_dml.compare.watch`
+    exist.
+    """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Report:
         return compare(*args, **kwargs)

@@ -1,8 +1,7 @@
-"""Attention that drops some of its weights, in steps: each is compared, and the mask is handed
-over.
+"""Attention with dropout, in steps: each is compared, and the dropout mask is the same in all runs.
 
-The mask takes the place of the seed among the results of the fused operator, and so comes to its
-backward pass.
+The mask replaces the seed among the results of the fused operator, which passes it to its backward
+pass.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ _aten = torch.ops.aten
 FORWARD = _aten._scaled_dot_product_fused_attention_overrideable.default
 BACKWARD = _aten._scaled_dot_product_fused_attention_overrideable_backward.default
 
-# Makes a call of an operator.
+# A function that calls an operator.
 Run = Callable[[Any, Any, Any], Any]
 
 
 def drops(func: Any, args: Any, kwargs: Any) -> bool:
-    """Whether a call is of fused attention, with dropout."""
+    """Whether a call is fused attention with dropout."""
     if func is FORWARD:
         return bool(args[4] if len(args) > 4 else kwargs.get("dropout_p", 0.0))
     return func is BACKWARD and bool(args[12])
@@ -41,8 +40,8 @@ def forward(
     *,
     scale: float | None = None,
 ) -> Any:
-    """The results of the fused operator. `draw` makes a mask of a shape, in which a part is
-    False.
+    """The results of the fused operator. `draw` returns a mask of a shape, in which False means
+    dropped.
     """
     scores, weights = _weights(run, query, key, bias, is_causal, scale)
     mask = draw(weights.shape, dropout_p, query.device)
@@ -78,7 +77,7 @@ def backward(
     *,
     scale: float | None = None,
 ) -> Any:
-    """The gradients of query, key, value and bias, from the mask that `forward` has drawn."""
+    """The gradients of query, key, value and bias, with the mask that `forward` has drawn."""
     _, weights = _weights(run, query, key, bias, causal, scale)
     gradient, gain = _matrices(run, grad), _gain(dropout)
     kept = run(_aten.native_dropout_backward.default, (weights, mask, gain), {})

@@ -1,5 +1,5 @@
-"""One call of an operator as the dispatcher sees it: the tensors that go in and come out, and its
-source text.
+"""One call of an operator as seen by the dispatcher: its input and output tensors, and its source
+text.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-# Operators that write arguments without saying so in their schemas.
+# Operators that write arguments without declaring it in their schemas.
 _WRITES_UNDECLARED = {
     "native_batch_norm": ("running_mean", "running_var"),
     "cudnn_batch_norm": ("running_mean", "running_var"),
     "miopen_batch_norm": ("running_mean", "running_var"),
 }
-# They return memory that nobody has written yet.
+# These return uninitialised memory.
 UNWRITTEN = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_"}
 
 
@@ -32,13 +32,13 @@ def tensors(tree: Any) -> list[torch.Tensor]:
 
 
 def mapped(change: Callable[[Any], Any], args: Any, kwargs: Any) -> tuple[Any, Any]:
-    """Arguments with every leaf replaced by what `change` makes of it."""
+    """Arguments with every leaf replaced by the result of `change`."""
     changed: tuple[Any, Any] = pytree.tree_map(change, (args, kwargs))
     return changed
 
 
 def arguments(func: Any, args: Any, kwargs: Any) -> Iterator[tuple[Any, Any]]:
-    """The arguments that were given, each with what the schema says about it."""
+    """The arguments that were given, each with its declaration in the schema."""
     for index, argument in enumerate(func._schema.arguments):
         if index < len(args) and not argument.kwarg_only:
             yield argument, args[index]
@@ -58,8 +58,8 @@ def written(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
 
 
 def results(func: Any, args: Any, kwargs: Any, out: Any) -> list[torch.Tensor | None]:
-    """What a call has made: the arguments that it wrote, then what else it returned; None for what
-    it left out.
+    """The results of a call: the arguments that it wrote, then the other return values; None for an
+    undefined one.
     """
     changed = written(func, args, kwargs)
     returned = [leaf for leaf in pytree.tree_leaves(out) if leaf is None or isinstance(leaf, torch.Tensor)]
@@ -67,13 +67,13 @@ def results(func: Any, args: Any, kwargs: Any, out: Any) -> list[torch.Tensor | 
 
 
 def is_pointwise(func: Any) -> bool:
-    """Whether each element of the result is made of one element of each argument."""
+    """Whether each element of the result depends on one element of each argument."""
     name = base_name(func)
     return torch.Tag.pointwise in func.tags or (name.startswith("_foreach_") and "norm" not in name)
 
 
 def shapes(args: Any, kwargs: Any) -> str:
-    """The tensors' dtypes and shapes, in short: "f32[2, 3], f32[3]"."""
+    """A summary of the tensors' dtypes and shapes: "f32[2, 3], f32[3]"."""
     found = tensors((args, kwargs))
     text = ", ".join(f"{_short(tensor.dtype)}{list(tensor.shape)}" for tensor in found[:6])
     return text + (f" and {len(found) - 6} more" if len(found) > 6 else "")
@@ -91,10 +91,10 @@ def _short(dtype: torch.dtype) -> str:
 
 
 def source(func: Any, args: Any, kwargs: Any) -> tuple[str, list[torch.Tensor]]:
-    """The call as Python text, in which `tensor(0)` stands for the first of the tensors that are
-    returned with it.
+    """The call as Python text, in which `tensor(0)` is the first of the tensors that are returned
+    with it.
 
-    A device among the arguments is `device` in the text.
+    A device argument is `device` in the text.
     """
     found: list[torch.Tensor] = []
 

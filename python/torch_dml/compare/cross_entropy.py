@@ -1,4 +1,4 @@
-"""What stands on the CPU for the engine's fused cross-entropy and its gradient."""
+"""Replacements on the CPU for the engine's fused cross-entropy and its gradient."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def cross_entropy(
     label_smoothing: float,
     widen: bool,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """Stand for torch_dml::cross_entropy."""
+    """Replacement for torch_dml::cross_entropy."""
     wide = logits.float() if logits.dtype in _HALVES else logits
     loss = composed(
         wide,
@@ -46,7 +46,7 @@ def cross_entropy_backward(
     statistics: torch.Tensor,
     total: torch.Tensor | None,
 ) -> torch.Tensor:
-    """Stand for torch_dml::cross_entropy_backward."""
+    """Replacement for torch_dml::cross_entropy_backward."""
     wide = logits.float() if logits.dtype in _HALVES else logits
     rows = _rows(wide)
     classes = rows.size(1)
@@ -64,13 +64,13 @@ def cross_entropy_backward(
 
 
 def _rows(logits: torch.Tensor) -> torch.Tensor:
-    """The logits of each target."""
+    """The logits as one row for each target."""
     dim = min(1, logits.dim() - 1)
     return logits.movedim(dim, -1).reshape(-1, logits.size(dim))
 
 
 def _weights(logits: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None, ignored: int) -> torch.Tensor:
-    """Of each target, 0 where it is ignored."""
+    """The weight of each target; 0 if it is ignored."""
     counts = target.flatten() != ignored
     if weight is None:
         return counts.to(logits.dtype)

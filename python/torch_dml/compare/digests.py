@@ -1,4 +1,4 @@
-"""Fingerprints of tensors: whether two runs agree bit for bit, without keeping either."""
+"""Fingerprints of tensors: whether two runs agree bit for bit, without storing either."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def of_model(model: torch.nn.Module) -> Digests:
 
 
 def difference(one: list[Digests], other: list[Digests]) -> str | None:
-    """The first step, and what in it differs; None where nothing does in the steps that both
-    have.
+    """The first step that differs, and what differs in it; None if all steps that both have
+    agree.
     """
     for step, (left, right) in enumerate(zip(one, other, strict=False), start=1):
         different = [name for name in left if left[name] != right.get(name)]

@@ -1,7 +1,7 @@
-"""Random numbers made alike: what an operator of the device would draw, the CPU draws, and hands
-over.
+"""Identical random numbers in all runs: numbers that an operator would draw on the device are drawn
+on the CPU and copied.
 
-Every draw has a seed of its own, its number, so that runs agree although one has drawn another
+Every draw has its own seed, its number, so that runs agree although one has drawn a different
 amount before.
 """
 
@@ -16,24 +16,24 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch_dml.compare import attention, calls
 
 _aten = torch.ops.aten
-# The CPU draws in float32 for any of them.
+# For these dtypes the CPU draws in float32.
 _DRAWN_AS_FLOAT32 = {torch.float16, torch.bfloat16, torch.float64}
 
 
 class AlikeRandom(TorchDispatchMode):
-    """Runs the device's operators with numbers that the CPU has drawn; `seed` is of the first
-    draw.
+    """Runs the device's operators with random numbers that the CPU has drawn; `seed` is the seed of
+    the first draw.
     """
 
     def __init__(self, device: torch.device, seed: int) -> None:
-        """Draw nothing yet."""
+        """Start without any draws."""
         super().__init__()  # type: ignore[no-untyped-call]
         self.device = device
         self.seed = seed
         self.drawn = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Draw, or run."""
+        """Draw random numbers, or run the operator."""
         kwargs = kwargs or {}
         if not self.concerns(args, kwargs):
             return func(*args, **kwargs)
@@ -47,11 +47,11 @@ class AlikeRandom(TorchDispatchMode):
         return self.run(func, args, kwargs)
 
     def run(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run an operator that draws nothing."""
+        """Run an operator that draws no random numbers."""
         return func(*args, **kwargs)
 
     def concerns(self, args: Any, kwargs: Any) -> bool:
-        """Whether a call has to do with the device."""
+        """Whether a call involves the device."""
         device = kwargs.get("device")
         if device is not None and torch.device(device).type == self.device.type:
             return True
@@ -85,7 +85,7 @@ class AlikeRandom(TorchDispatchMode):
             return self.run(_aten.native_dropout.default, (tensor, probability, train), {})
         mask = self._mask(tensor.shape, probability, tensor.device)
         scale = 0.0 if probability == 1 else 1 / (1 - probability)
-        # It is the same product as the gradient's.
+        # The product is the same as the gradient's.
         return self.run(_aten.native_dropout_backward.default, (tensor, mask, scale), {}), mask
 
     def _mask(self, shape: torch.Size, probability: float, device: torch.device) -> torch.Tensor:

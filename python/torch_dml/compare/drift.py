@@ -1,5 +1,5 @@
-"""How far the weights drift, and how far chaos lets them: the CPU's run with weights changed by one
-ulp says it.
+"""The drift of the weights, and how much of it is chaos: for that, the CPU also runs with weights
+changed by one ulp.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import torch
 from torch_dml.compare.lanes import Shadows
 from torch_dml.compare.report import Drift
 
-# A device adds in another order than the CPU. Its run may be so many times as far from float64 as
+# A device adds in another order than the CPU. Its run may be this many times as far from float64 as
 # the CPU's are.
 ALLOWED = 16.0
-# Nothing is nearer than this, relative to a parameter's norm: a rounding of float32 in each step.
+# Lower bound of what is allowed, relative to a parameter's norm: one float32 rounding in each step.
 ROUNDING = 2.0**-22
 
 
 def after(step: int, weights: Iterable[tuple[str, torch.Tensor]], device: str, shadows: list[Shadows]) -> Drift:
-    """Compare the weights of every run with those in float64, which the first of the shadows is."""
+    """Compare the weights of every run with those in float64, which is the first of the shadows."""
     squares: dict[str, float] = {}
     size, furthest, excess = 0.0, "", 0.0
     for name, weight in weights:
@@ -31,7 +31,7 @@ def after(step: int, weights: Iterable[tuple[str, torch.Tensor]], device: str, s
             squares[run] = squares.get(run, 0.0) + value
         square = _square(exact, torch.zeros((), dtype=exact.dtype))
         size += square
-        # The optimizer may move a parameter that began with zero, by amounts that its own norm does
+        # The optimizer may move a parameter that started at zero by amounts that its own norm does
         # not bound.
         explained = max([value for run, value in own.items() if run != device], default=0.0)
         floor = max(square, weight.numel() * 1e-6) * (ROUNDING * step) ** 2

@@ -1,5 +1,5 @@
-"""What stands on the CPU for operators that only devices have: the same results, from operators
-that the CPU has.
+"""Replacements on the CPU for operators that only devices have: the same results, from operators of
+the CPU.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Tensors = tuple[torch.Tensor | None, ...]
 
 
 def on_cpu(func: Any) -> Callable[..., Any]:
-    """The operator itself, or what stands for it."""
+    """The operator itself, or its replacement."""
     return _EQUIVALENTS.get(func) or _OWN.get(func.name(), func)  # type: ignore[no-any-return]
 
 
@@ -128,10 +128,10 @@ _EQUIVALENTS: dict[Any, Callable[..., Any]] = {
     _aten._thnn_fused_lstm_cell_backward_impl.default: _lstm_cell_backward,
 }
 
-# Of the engine's own operators, which are there once the device is.
+# The engine's own operators, which exist after the device is loaded.
 _OWN: dict[str, Callable[..., Any]] = {
     "torch_dml::cross_entropy": cross_entropy.cross_entropy,
     "torch_dml::cross_entropy_backward": cross_entropy.cross_entropy_backward,
-    "torch_dml::recurrence": recurrence.recurrence,
-    "torch_dml::recurrence_backward": recurrence.recurrence_backward,
+    "torch_dml::recurrent_layer": recurrence.layer,
+    "torch_dml::recurrent_layer_backward": recurrence.layer_backward,
 }

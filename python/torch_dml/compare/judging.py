@@ -1,12 +1,12 @@
-"""How far a result is from the same call in float64, and whether float32 explains it.
+"""The distance of a result from the same call in float64, and whether float32 explains it.
 
-An element is right when it is the CPU's, when it is within UNITS roundings of the result in
-float64, or within a multiple of the CPU's own error there. Else one argument after the other is
-rounded at random a few times, and the call repeated in float64: a sound kernel's error is a
-multiple of what these change together, which grows with the root of the number of terms that are
-added. Sums may also be off by a multiple of the CPU's largest error in the same tensor. Which of
-equal elements an operator names is open, so integers count only where they are made of integers
-alone.
+An element is right if it equals the CPU's, if it is within UNITS roundings of the result in
+float64, or within a multiple of the CPU's own error there. Otherwise each argument in turn is
+rounded at random a few times, and the call repeated in float64: the error of a correct kernel is a
+multiple of the combined changes, which grows with the root of the number of terms that are added.
+Sums may also be off by a multiple of the CPU's largest error in the same tensor. Which of several
+equal elements an operator selects is not specified, so integers are compared only if they depend on
+integers alone.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from torch_dml.compare import calls
 UNITS = {torch.float64: 16.0, torch.float32: 8.0, torch.float16: 4.0, torch.bfloat16: 4.0}
 OF_CPU, OF_ROUNDED = 4.0, 16.0
 ROUNDINGS = 4
-# Sums of up to this many terms are not less exact than a pointwise operator's chain of steps.
+# Sums of up to this number of terms are expected to be as accurate as a pointwise operator's chain
+# of steps.
 FEW_TERMS = 64
-# Tensors are compared in pieces of so many elements.
+# Tensors are compared in pieces of this number of elements.
 _PIECE = 1 << 20
 
 Results = list[torch.Tensor | None]
@@ -33,19 +34,19 @@ Results = list[torch.Tensor | None]
 
 @dataclass
 class Error:
-    """A distance from the result in float64."""
+    """The distance from the result in float64."""
 
     ulp: float = 0.0  # the largest of any element, in units of that element's last place
     relative: float = 0.0  # the largest, relative to the tensor's largest element
 
     def widen(self, other: Error) -> None:
-        """Become the larger of both."""
+        """Take the larger of both."""
         self.ulp, self.relative = max(self.ulp, other.ulp), max(self.relative, other.relative)
 
 
 @dataclass
 class Wrong:
-    """The element that is furthest from what float32 explains."""
+    """The element that is furthest beyond what float32 explains."""
 
     output: int
     index: list[int]
@@ -57,7 +58,7 @@ class Wrong:
     of: int
 
     def __str__(self) -> str:
-        """The element, and what would be right."""
+        """The element, and its correct value."""
         return (
             f"output {self.output}{self.index}: {self.value!r}, in float64 {self.exact!r}, cpu {self.cpu!r}; "
             f"off by {abs(self.value - self.exact):.3g}, explained {self.allowed:.3g}; "
@@ -66,8 +67,8 @@ class Wrong:
 
 
 def error(exact: torch.Tensor, got: torch.Tensor) -> Error:
-    """The error of floating-point (or complex) `got`; infinite where one is finite and the other is
-    not.
+    """The error of floating-point (or complex) `got`; infinite if exactly one of the two is
+    finite.
     """
     exact, got, dtype = _real(exact), _real(got), _real_dtype(got.dtype)
     worst, largest, size = 0.0, 0.0, 0.0
@@ -93,10 +94,10 @@ def judge(
     exact: Results,
     rounded: Callable[[int, int], Results],
 ) -> Wrong | None:
-    """What of a call float32 does not explain: its worst element, or None.
+    """What float32 does not explain of a call: its worst element, or None.
 
-    `rounded(a, n)` repeats it in float64 with argument `a` rounded as `n` says; those with names
-    are counted on.
+    `rounded(a, n)` repeats the call in float64 with argument `a` rounded in the way of number `n`;
+    keyword arguments are numbered after the positional ones.
     """
     pointwise = calls.is_pointwise(func)
     roundings: list[list[Results]] = []
@@ -114,7 +115,7 @@ def judge(
 
             def changed(output: int = output) -> list[list[torch.Tensor]]:
                 if not roundings:
-                    # Apart, so that the changes of terms that cancel do not cancel too.
+                    # Separately, so that the changes of terms that cancel do not cancel too.
                     roundings.extend([rounded(each, number) for number in range(ROUNDINGS)] for each in inexact)
                 return [[one for made in of_one if (one := made[output]) is not None] for of_one in roundings]
 
@@ -128,16 +129,14 @@ def judge(
 
 
 def terms(args: Any, kwargs: Any, got: Results) -> int:
-    """How many terms the sums of a call have at most: of the shapes alone, and rather too many than
-    too few.
-    """
+    """Upper bound of the number of terms of a call's sums, from the shapes alone."""
     given = calls.tensors((args, kwargs))
     made = [one.numel() for one in got if one is not None and one.is_floating_point() and one.numel()]
     if not given or not made:
         return 1
     largest = max(one.numel() for one in given)
     longest = max([size for one in given for size in one.shape], default=1)
-    # Of a convolution: a filter's weights; of its gradients, the positions of one channel.
+    # For a convolution the weights of a filter; for its gradients the positions of one channel.
     channels = [one.numel() // one.shape[side] for one in given if one.dim() > 2 for side in (0, 1) if one.shape[side]]
     return max([1, longest, largest // min(made), *channels])
 
@@ -156,7 +155,7 @@ def _unexplained(
     off, rounded_want = _distance(want, have, dtype)
     cpu_off, _ = _distance(want, narrow, dtype)
     smallest = torch.finfo(dtype).smallest_normal
-    # Subnormal numbers may be zeros on a device.
+    # A device may flush subnormal numbers to zero.
     allowed = rounded_want.abs().nan_to_num(0, 0, 0) * (UNITS[dtype] * torch.finfo(dtype).eps / 2) + smallest
     allowed = torch.maximum(allowed, OF_CPU * cpu_off)
     right = (off <= allowed) | (have == narrow) | (have.isnan() & narrow.isnan())
@@ -188,7 +187,7 @@ def _unexplained(
 
 
 def _chooses(args: Any, kwargs: Any, got: torch.Tensor) -> bool:
-    """Whether integers may name elements of a floating-point argument."""
+    """Whether integers may be indices of elements of a floating-point argument."""
     return got.dtype == torch.int64 and any(one.is_floating_point() for one in calls.tensors((args, kwargs)))
 
 

@@ -1,8 +1,8 @@
-"""The runs beside the device's own: each of its tensors has a shadow in every lane, made of that
-lane's shadows.
+"""The runs that are compared with the device's: each of its tensors has a shadow in every lane,
+computed from that lane's shadows.
 
-A lane is a device and a precision. Shadows belong to storages, not to tensors: views, writes into
-views and tensors that autograd makes for itself find theirs without being followed.
+A lane is a device and a precision. Shadows belong to storages, not to tensors, so that views,
+writes into views and tensors that autograd creates find theirs.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ WIDE = {
     torch.complex32: torch.complex128,
     torch.complex64: torch.complex128,
 }
-# After so many new storages those that have ended are forgotten.
+# Number of new storages after which shadows of freed storages are removed.
 _PURGE_EVERY = 256
 
 
 @dataclass(frozen=True)
 class Lane:
-    """Where and how precisely calls are made: `exact` in float64, `nudged` from weights changed by
-    one ulp.
+    """The device and precision of calls: `exact` in float64, `nudged` from weights changed by one
+    ulp.
     """
 
     name: str
@@ -40,16 +40,16 @@ class Lane:
     nudged: bool = False
 
     def dtype(self, dtype: torch.dtype) -> torch.dtype:
-        """What the lane has in place of a dtype."""
+        """The lane's dtype in place of a dtype."""
         return WIDE.get(dtype, dtype) if self.exact else dtype
 
     def copy(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A copy of a tensor as the lane has it."""
+        """A copy of a tensor on the lane's device, in the lane's dtype."""
         return tensor.detach().to(device=self.device, dtype=self.dtype(tensor.dtype), copy=True)
 
     def call(self, func: Any, args: Any, kwargs: Any, take: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-        """Call an operator with what `take` gives for each tensor; return the results as
-        `calls.results` does.
+        """Call an operator with `take` of each tensor; return the results as `calls.results`
+        does.
         """
 
         def change(leaf: Any) -> Any:
@@ -75,12 +75,10 @@ def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
 
 
 class Shadows:
-    """What one lane has in place of the device's tensors. `weights` are the storages to nudge, by
-    address.
-    """
+    """The shadows of one lane. `weights` are the addresses of the storages to nudge."""
 
     def __init__(self, lane: Lane, weights: set[int]) -> None:
-        """Know nothing yet."""
+        """Start without shadows."""
         self.lane = lane
         self._weights = weights
         self._held: dict[int, tuple[StorageWeakRef, torch.dtype, torch.Tensor]] = {}
@@ -88,8 +86,8 @@ class Shadows:
         self._since_purge = 0
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The shadow of a tensor, which shares memory with those of its views; a copy of the
-        device's where unknown.
+        """The shadow of a tensor, which shares memory with the shadows of its views; a copy of the
+        device's tensor if there is none.
         """
         flat = self._known(tensor)
         if flat is None:
@@ -98,16 +96,16 @@ class Shadows:
         return flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 
     def put(self, tensor: torch.Tensor, value: torch.Tensor) -> None:
-        """Set the shadow of a tensor that the device has just made."""
+        """Set the shadow of a tensor that the device has just computed."""
         if self._known(tensor) is not None:
-            return  # It is a view of an argument, and the value one of that one's shadow.
+            return  # It is a view of an argument, and the value is a view of that argument's shadow.
         length = tensor.untyped_storage().nbytes() // tensor.element_size()
         flat = torch.zeros(length, dtype=self.lane.dtype(tensor.dtype), device=self.lane.device)
         flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).copy_(value)
         self._keep(tensor, flat)
 
     def forget(self, tensor: torch.Tensor) -> None:
-        """Take the device's values from now on."""
+        """Discard the shadow, so that the next one is a copy of the device's values."""
         self._held.pop(tensor.untyped_storage()._cdata, None)
 
     def _known(self, tensor: torch.Tensor) -> torch.Tensor | None:
@@ -125,7 +123,7 @@ class Shadows:
         storage = tensor.untyped_storage()
         if self.lane.nudged and storage._cdata in self._weights and flat.is_floating_point():
             flat = self._changed_by_one_ulp(flat)
-        # The weak reference keeps the address from being given to another storage.
+        # The weak reference keeps the address from being reused by another storage.
         self._held[storage._cdata] = StorageWeakRef(storage), tensor.dtype, flat
         return flat
 

@@ -1,4 +1,4 @@
-"""Which module a call belongs to, also in the backward pass."""
+"""The module to which a call belongs, also in the backward pass."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Finished = Callable[[str, nn.Module, Any], None]
 
 
 class Modules:
-    """Follows a model's modules while it runs. `finished` is called with each module's name, itself
-    and its output; `running` says that the model is being called already.
+    """Follows a model's modules while it runs. `finished` is called with each module's name, the
+    module and its output; `running` means that the model's call has already begun.
 
-    Autograd numbers its nodes in the order in which they are made, so the nodes of a module have
+    Autograd numbers its nodes in the order in which they are created, so the nodes of a module have
     the numbers between its beginning and its end.
     """
 
     def __init__(self, model: nn.Module, finished: Finished, *, running: bool = False) -> None:
-        """Follow from here on."""
+        """Follow the model from now on."""
         self._finished = finished
         self._names = {id(module): name or "(model)" for name, module in model.named_modules()}
         self._running: list[str] = []
@@ -36,18 +36,18 @@ class Modules:
             self._begin(model, None)
 
     def remove(self) -> None:
-        """Follow no more."""
+        """Stop following the model."""
         for handle in self._handles:
             handle.remove()
 
     def restart(self) -> None:
-        """Forget what belongs to earlier steps."""
+        """Discard what belongs to earlier steps."""
         self._from.clear()
         self._owner.clear()
 
     def current(self) -> tuple[str, str]:
-        """The phase, "forward", "backward" or "", and the name of the module that is running, which
-        may be "".
+        """The phase, "forward", "backward" or "", and the name of the running module, which may be
+        "".
         """
         node = torch._C._current_autograd_node()
         if self._running:
@@ -55,7 +55,7 @@ class Modules:
         if node is None:
             return "", ""
         at = bisect_right(self._from, node._sequence_nr()) - 1
-        # Nodes that add up the gradients of leaves have the highest of all numbers.
+        # Nodes that accumulate the gradients of leaves have the highest of all numbers.
         return "backward", self._owner[at] if at >= 0 and "AccumulateGrad" not in node.name() else ""
 
     def _begin(self, module: nn.Module, inputs: Any) -> None:

@@ -1,4 +1,4 @@
-"""Plots as SVG, with logarithmic ordinates."""
+"""Plots as SVG, with logarithmic vertical axes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def plot(
     lines: bool,
     marked: Sequence[int] = (),
 ) -> str:
-    """One point of each series for each label; zeros lie on the lower edge, infinities on the upper
-    one.
+    """One point of each series for each label; zeros are at the lower edge, infinities at the upper
+    edge.
     """
     finite = [value for values in series.values() for value in values if _LEAST < value < math.inf]
     low = math.floor(math.log10(min(finite, default=1e-8)))

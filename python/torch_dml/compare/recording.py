@@ -27,8 +27,8 @@ CUDA = Lane("cuda", torch.device("cuda"))
 
 
 class Recorder(AlikeRandom):
-    """The mode in which a model's steps are compared. Follows the program until the report has its
-    steps.
+    """The dispatch mode in which a model's steps are compared. It follows the program until the
+    report has all steps.
     """
 
     def __init__(self, device: torch.device, report: Report, options: Options) -> None:
@@ -45,11 +45,11 @@ class Recorder(AlikeRandom):
             self._own.append(CUDA)
         self._shadows: list[Shadows] = []
         self._device_name = device.type
-        # What an operator or this class itself calls is not compared.
+        # Calls inside of an operator or of this class are not compared.
         self._inside = False
 
     def begin(self, model: nn.Module, *, running: bool = False) -> None:
-        """Compare from here on; `running` where the model is being called already."""
+        """Compare from now on; `running` means that the model's call has already begun."""
         weights = {one.untyped_storage()._cdata for one in model.parameters()}
         lanes = [*self._own, NUDGED] if self.options.accumulated else []
         self._shadows = [Shadows(lane, weights) for lane in lanes]
@@ -61,12 +61,12 @@ class Recorder(AlikeRandom):
         self._modules = Modules(model, self._module_finished, running=running)
 
     def close(self) -> None:
-        """Take the hooks from the model."""
+        """Remove the hooks from the model."""
         if self._modules is not None:
             self._modules.remove()
 
     def run(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Make a call on the device, and compare it."""
+        """Run a call on the device, and compare it."""
         name = calls.base_name(func)
         given = calls.tensors((args, kwargs))
         if (
@@ -97,7 +97,7 @@ class Recorder(AlikeRandom):
                     self._keep_errors(name, "gradient", [parameter.grad])
 
     def optimizer_ends(self) -> None:
-        """Compare the weights, and go on to the next step."""
+        """Compare the weights, and begin the next step."""
         self.in_optimizer = False
         if self._shadows and self._model is not None:
             with self.uncompared():
@@ -109,7 +109,7 @@ class Recorder(AlikeRandom):
 
     @contextmanager
     def uncompared(self) -> Iterator[None]:
-        """What is called in here is not part of the program."""
+        """Calls in here are not part of the program."""
         before = self._inside
         self._inside = True
         try:
@@ -126,7 +126,8 @@ class Recorder(AlikeRandom):
             again_args, again_kwargs = calls.mapped(_clone, args, kwargs)
             made = func(*again_args, **again_kwargs)
             again = [_host(one) for one in calls.results(func, again_args, again_kwargs, made)]
-        # Shadows of what it reads, before it writes: unknown ones are copies of the device's.
+        # Shadows of the inputs have to exist before they are written: unknown ones are copied from
+        # the device.
         lanes = self._in_lanes(call, func, args, kwargs)
         out = func(*args, **kwargs)
         made_here = calls.results(func, args, kwargs, out)
@@ -183,7 +184,7 @@ class Recorder(AlikeRandom):
             self.report.finding = Finding(call, wrong, ranges, script)
 
     def _in_lanes(self, call: Call, func: Any, args: Any, kwargs: Any) -> list[tuple[Shadows, Results | None]]:
-        """Make the call in every lane from that lane's own values; None where that failed."""
+        """Run the call in every lane with that lane's own values; None where it failed."""
         made: list[tuple[Shadows, Results | None]] = []
         for shadows in self._shadows:
             lane = shadows.lane
@@ -236,7 +237,7 @@ class Recorder(AlikeRandom):
 
 
 def value_range(tensor: torch.Tensor) -> Range:
-    """What a tensor holds."""
+    """The range of values of a tensor."""
     text = calls.shapes((tensor,), {})
     values = tensor.detach().cpu()
     values = torch.view_as_real(values) if values.is_complex() else values

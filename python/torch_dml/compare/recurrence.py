@@ -1,5 +1,5 @@
-"""The engine's recurrence of a layer, and its gradient, from operators that the CPU has: a step at
-a time.
+"""A layer of a recurrent network in one direction, and its gradients, step by step with operators
+of the CPU.
 """
 
 from __future__ import annotations
@@ -12,65 +12,71 @@ Tensors = tuple[torch.Tensor | None, ...]
 Rows = list[torch.Tensor]
 
 
-def recurrence(
-    gates: torch.Tensor,
+def layer(
+    x: torch.Tensor,
     hx: torch.Tensor,
     cx: torch.Tensor | None,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None,
+    w_ih: torch.Tensor,
+    w_hh: torch.Tensor,
+    b_ih: torch.Tensor | None,
+    b_hh: torch.Tensor | None,
     cell: str,
     batch_sizes: Sequence[int],
     batch_first: bool,
     reverse: bool,
     keep: bool,
 ) -> Tensors:
-    """Stand for torch_dml::recurrence."""
+    """Replacement for torch_dml::recurrent_layer."""
+    gates = torch.nn.functional.linear(x, w_ih, b_ih)
     steps = _steps(len(gates), len(hx), batch_sizes, batch_first, reverse)
     output = torch.empty(len(gates), hx.size(1), dtype=gates.dtype)
     kept = output.new_empty(len(gates) if keep and cell in _KEPT else 0, _KEPT.get(cell, 0) * hx.size(1))
     h, c = hx.clone(), None if cx is None else cx.clone()
     for rows in steps:
         n = len(rows)
-        hidden = torch.nn.functional.linear(h[:n], weight, bias)
-        x = gates[rows]
+        hidden = torch.nn.functional.linear(h[:n], w_hh, b_hh)
+        of_step = gates[rows]
         parts: Rows = []
         if c is not None:
-            enter, forget, new, leave = (x + hidden).chunk(4, 1)
+            enter, forget, new, leave = (of_step + hidden).chunk(4, 1)
             parts = [enter.sigmoid(), forget.sigmoid(), new.tanh(), leave.sigmoid()]
             c[:n] = parts[1] * c[:n] + parts[0] * parts[2]
             parts.append(c[:n])
             h[:n] = parts[3] * c[:n].tanh()
         elif cell == "gru":
-            of_input, of_hidden = x.chunk(3, 1), hidden.chunk(3, 1)
+            of_input, of_hidden = of_step.chunk(3, 1), hidden.chunk(3, 1)
             reset, update = (of_input[0] + of_hidden[0]).sigmoid(), (of_input[1] + of_hidden[1]).sigmoid()
             candidate = (of_input[2] + reset * of_hidden[2]).tanh()
             parts = [reset, update, candidate, of_hidden[2]]
             h[:n] = candidate + update * (h[:n] - candidate)
         else:
-            h[:n] = (x + hidden).tanh() if cell == "tanh" else (x + hidden).relu()
+            h[:n] = (of_step + hidden).tanh() if cell == "tanh" else (of_step + hidden).relu()
         output[rows] = h[:n]
         if len(kept):
             kept[rows] = torch.cat(parts, 1)
     return output, h, c, kept
 
 
-def recurrence_backward(
+def layer_backward(
     grad_output: torch.Tensor,
     grad_hy: torch.Tensor,
     grad_cy: torch.Tensor | None,
+    x: torch.Tensor,
     hx: torch.Tensor,
     cx: torch.Tensor | None,
-    weight: torch.Tensor,
+    w_ih: torch.Tensor,
+    w_hh: torch.Tensor,
     output: torch.Tensor,
     kept: torch.Tensor,
     cell: str,
     batch_sizes: Sequence[int],
     batch_first: bool,
     reverse: bool,
+    wanted: Sequence[bool],
 ) -> Tensors:
-    """Stand for torch_dml::recurrence_backward."""
+    """Replacement for torch_dml::recurrent_layer_backward."""
     steps = _steps(len(output), len(hx), batch_sizes, batch_first, reverse)
-    grad_gates = output.new_empty(len(output), len(weight))
+    grad_gates = output.new_empty(len(output), len(w_hh))
     grad_hidden = torch.empty_like(grad_gates) if cell == "gru" else None
     before = torch.empty_like(output)
     grad_h, grad_c = grad_hy.clone(), None if grad_cy is None else grad_cy.clone()
@@ -104,16 +110,26 @@ def recurrence_backward(
         gates = grad_gates[rows] = torch.cat(parts, 1)
         if grad_hidden is not None:
             gates = grad_hidden[rows] = torch.cat([*parts[:2], parts[2] * r], 1)
-        grad_h[:n] = direct + gates @ weight
-    return grad_gates, grad_hidden, before, grad_h, grad_c
+        grad_h[:n] = direct + gates @ w_hh
+    of_hidden = grad_gates if grad_hidden is None else grad_hidden
+    found = (
+        grad_gates @ w_ih,
+        grad_h,
+        grad_c,
+        grad_gates.T @ x,
+        of_hidden.T @ before,
+        grad_gates.sum(0),
+        of_hidden.sum(0),
+    )
+    return tuple(gradient if wants else None for gradient, wants in zip(found, wanted, strict=True))
 
 
-# Numbers that are kept of a unit.
+# Numbers that are saved for each unit.
 _KEPT = {"lstm": 5, "gru": 4}
 
 
 def _steps(rows: int, batch: int, batch_sizes: Sequence[int], batch_first: bool, reverse: bool) -> Rows:
-    """Return the rows of every step, in the order in which the recurrence takes them."""
+    """Return the rows of every step, in the order in which the recurrence computes them."""
     places = torch.arange(rows)
     if batch_sizes:
         steps = list(places.split(list(batch_sizes)))

@@ -1,4 +1,4 @@
-"""What a comparison has found."""
+"""The results of a comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch_dml.compare.judging import Error, Wrong
 
 @dataclass
 class Range:
-    """What an input of an operator holds."""
+    """The range of an operator's input."""
 
     text: str  # its dtype and shape
     minimum: float
@@ -27,17 +27,17 @@ class Range:
 @dataclass
 class Call:
     """One call of an operator on the device, with the errors of the same call from the same inputs
-    on others.
+    on other devices.
     """
 
     number: int
     step: int
-    phase: str  # "forward", "backward", "step" or "" for what is between
+    phase: str  # "forward", "backward", "step" or "" outside of these
     module: str
     operator: str
     shapes: str
     errors: dict[str, Error] = field(default_factory=dict)  # own errors, by device
-    accumulated: dict[str, Error] = field(default_factory=dict)  # of the runs so far, by device
+    accumulated: dict[str, Error] = field(default_factory=dict)  # errors of the runs so far, by device
     wrong: str | None = None  # what float32 does not explain
     repeats: bool = True  # whether a second call with the same inputs gave the same bits
     note: str = ""  # why it was not compared
@@ -45,12 +45,12 @@ class Call:
 
 @dataclass
 class Finding:
-    """The first call whose error stands out."""
+    """The first call with an unexplained error."""
 
     call: Call
     wrong: Wrong
     inputs: list[Range]
-    script: str | None = None  # a file that reproduces it alone
+    script: str | None = None  # a file that reproduces it in isolation
 
 
 @dataclass
@@ -66,8 +66,8 @@ class ModuleError:
 
 @dataclass
 class Drift:
-    """How far the weights are from those of the float64 run after a step, relative to their norm,
-    by run.
+    """The distance of the weights from those of the float64 run after a step, relative to their
+    norm, by run.
     """
 
     step: int
@@ -78,10 +78,10 @@ class Drift:
 
 @dataclass
 class Report:
-    """What a comparison has found; `verdict` says it in a line."""
+    """The results of a comparison; `verdict` summarises them in a line."""
 
     model: str
-    chosen: str  # why this model
+    chosen: str  # why this model was chosen
     device: str
     device_name: str
     torch: str
@@ -101,7 +101,7 @@ class Report:
 
     @property
     def standing_out(self) -> list[Call]:
-        """Every call whose error float32 does not explain."""
+        """Every call with an error that float32 does not explain."""
         return [call for call in self.calls if call.wrong is not None]
 
     @property
@@ -111,13 +111,13 @@ class Report:
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing stands out: no operator, no drift, and no run from another."""
+        """Whether there are no findings: no operator, no drift, and no difference between runs."""
         found = self.finding is not None or self.unlike is not None or self.drift_unexplained is not None
         return not found and self.runs_alike is not False
 
     @property
     def verdict(self) -> str:
-        """The finding in a line; "none" where nothing stands out."""
+        """The finding in a line; "none" if there is none."""
         parts = []
         if self.finding is not None:
             call = self.finding.call
@@ -132,20 +132,20 @@ class Report:
         return "; ".join(parts) or "none"
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, in what JSON has; infinities and NaN are text."""
+        """The report as types that JSON supports; infinities and NaN are text."""
         found = asdict(self)
         found |= {"verdict": self.verdict, "healthy": self.healthy}
         return _plain(found)  # type: ignore[no-any-return]
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
-        """Write the report as one page of HTML, which needs nothing else."""
+        """Write the report as a self-contained HTML page."""
         from torch_dml.compare import report_html
 
         Path(path).write_text(report_html.page(self), encoding="utf-8")
 
 
 def where(call: Call) -> str:
-    """Where a call stands in the program."""
+    """The position of a call in the program."""
     place = f"in {call.module}" if call.module else "outside of the modules"
     return f"{place}, {call.phase or 'between'}, call {call.number} (step {call.step})"
 

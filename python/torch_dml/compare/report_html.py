@@ -1,4 +1,4 @@
-"""A report as one page of HTML that needs nothing else."""
+"""A report as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch_dml.compare.plots import plot
 from torch_dml.compare.report import Call, Report, where
 from torch_dml.compare.report_terminal import operators, runs_text, worst
 
-# Of so many calls at most the plot has a point; those that stand out are always among them.
+# Maximum number of calls in the plot; calls with findings are always among them.
 _POINTS = 3000
 _STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 1080px; margin: 2em auto; padding: 0 1em; color: #222; }
@@ -42,7 +42,7 @@ def page(report: Report) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterable[tuple[bool, Sequence[str]]]) -> str:
-    """A table; the rows that are marked stand out."""
+    """A table; the marked rows are highlighted."""
     head = "".join(f"<th>{escape(text)}</th>" for text in heads)
     body = "".join(
         f"<tr{' class=wrong' if marked else ''}>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"

@@ -13,16 +13,16 @@ from torch_dml.compare.report import Call, Report, where
 
 
 def show(report: Report, console: Console, rows: int) -> None:
-    """Print the operators and modules with the largest errors, the drift, and the finding; `rows`
-    of each at most.
+    """Print the operators and modules with the largest errors, the drift, and the finding; at most
+    `rows` of each.
     """
     for part in _parts(report, rows):
         console.print(part)
 
 
 def operators(report: Report) -> list[tuple[str, list[Call]]]:
-    """The calls by operator: those that stand out first, then by the device's error beside the
-    CPU's.
+    """The calls by operator: first those with findings, then by the ratio of the device's error to
+    the CPU's.
     """
     found: dict[str, list[Call]] = {}
     for call in report.calls:
@@ -34,7 +34,7 @@ def operators(report: Report) -> list[tuple[str, list[Call]]]:
 
 
 def worst(calls: Iterable[Call], run: str) -> Error:
-    """The largest error of some calls on a device."""
+    """The largest error of some calls in a run."""
     largest = Error()
     for call in calls:
         if run in call.errors:

@@ -1,4 +1,4 @@
-"""A script that repeats one call of an operator alone, with its inputs beside it."""
+"""A script that repeats one call of an operator in isolation, with its inputs in a file."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ sys.exit(failed)
 
 
 def write(folder: Path, func: Any, args: Any, kwargs: Any, device: str, title: str) -> str:
-    """Write the script, and the inputs as a file of `torch.load(weights_only=True)`; return the
+    """Write the script, and the inputs as a file for `torch.load(weights_only=True)`; return the
     script's path.
     """
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
-"""`torch_dml.compare(model, inputs)`: runs a model's training steps, plain and observed, and
-reports.
+"""`torch_dml.compare(model, inputs)`: runs a model's training steps, with and without comparing,
+and reports.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ def compare(
 ) -> Report:
     """Compare training steps of a model on the device with the CPU's in float32 and float64.
 
-    The model stays as it is: copies of it are run. `inputs` are a tensor, a tuple or list of
+    The model is not changed: copies of it are run. `inputs` are a tensor, a tuple or list of
     arguments, or a dictionary of named ones. `loss` is called with the output, and with `targets`
-    where they are given; without it a scalar output or the output's `.loss` is taken, else the mean
-    of the output's squares. `optimizer` is one that holds the model's parameters, of which a copy
-    is used, or what makes one of parameters, as a class or a `functools.partial`; without it the
-    steps end with the backward pass, and there can be only one.
+    if they are given; without `loss` it is a scalar output or the output's `.loss`, else the mean
+    of the output's squares. `optimizer` is one with the model's parameters, of which a copy is
+    used, or a function that creates one from parameters, such as a class or a `functools.partial`;
+    without it the steps end with the backward pass, and there can be only one.
 
-    `device` is the one to examine, "dml" when left out. `seed` is for the numbers that the model
-    draws, which are the same in all runs. `repeat=False` does not call every operator twice;
+    `device` is the one to examine, "dml" by default. `seed` is for the random numbers of the model,
+    which are the same in all runs. `repeat=False` does not call every operator twice;
     `accumulated=False` compares operators alone, without the whole runs in float64 and float32,
     whose copies of everything that is alive take four times the device's memory. Calls with more
-    than `max_elements` input elements run, and are not compared. `folder` gets the script that
+    than `max_elements` input elements run, but are not compared. `folder` is for the script that
     reproduces a finding, `html` is the page to write.
 
-    Raises ValueError for what cannot be compared, and MemoryError where the copies do not fit.
+    Raises ValueError if the model cannot be compared, and MemoryError if the copies do not fit.
     """
     target = torch.device(device or DEVICE)
     options = Options(seed, repeat, accumulated, max_elements, None if folder is None else os.fspath(folder))
@@ -95,7 +95,7 @@ def new_report(model: str, chosen: str, device: torch.device, seed: int, steps: 
 
 
 def set_runs(report: Report, first: list[digests.Digests], others: list[tuple[str, list[digests.Digests]]]) -> None:
-    """Say whether other runs agree with the first bit for bit."""
+    """Record whether other runs agree with the first bit for bit."""
     report.runs_alike = True
     for name, run in others:
         different = digests.difference(first, run)
@@ -104,7 +104,7 @@ def set_runs(report: Report, first: list[digests.Digests], others: list[tuple[st
 
 
 def check_memory(model: nn.Module) -> None:
-    """Raise MemoryError where the runs' copies of the weights and their gradients do not fit."""
+    """Raise MemoryError if the runs' copies of the weights and their gradients do not fit."""
     elements = sum(one.numel() for one in [*model.parameters(), *model.buffers()])
     wanted = 2 * elements * (8 + 4 + 4)
     try:
@@ -120,7 +120,7 @@ def check_memory(model: nn.Module) -> None:
 
 @dataclass
 class _Trial:
-    """What is run, as often as is wanted."""
+    """The model, inputs and optimizer, which can be run any number of times."""
 
     model: nn.Module
     inputs: Any
@@ -132,7 +132,7 @@ class _Trial:
     loss_taken: str = ""
 
     def check(self, accumulated: bool) -> None:
-        """Raise ValueError for what cannot be compared."""
+        """Raise ValueError if they cannot be compared."""
         parameters = list(self.model.parameters())
         if not parameters:
             raise ValueError(f"{type(self.model).__name__} has no parameters: there is nothing to train")
@@ -209,12 +209,12 @@ class _Trial:
         return torch.stack([one.square().mean() for one in found]).sum()
 
     def _copies(self) -> tuple[nn.Module, torch.optim.Optimizer | None]:
-        """A copy of the model on the device, and an optimizer of its parameters."""
+        """A copy of the model on the device, and an optimizer for its parameters."""
         given = self.optimizer
         if not isinstance(given, torch.optim.Optimizer):
             model = copy.deepcopy(self.model).to(self.device)
             return model, None if given is None else given(model.parameters())
-        # Together, so that the copied optimizer holds the copied parameters.
+        # Copied together, so that the copied optimizer has the copied parameters.
         model, optimizer = copy.deepcopy((self.model, given))
         before = list(model.parameters())
         model = model.to(self.device)
@@ -226,7 +226,7 @@ class _Trial:
         state = {moved[id(old)]: values for old, values in optimizer.state.items()}
         optimizer.state.clear()
         for parameter, values in state.items():
-            # As in Optimizer.load_state_dict: counters of steps stay on the CPU.
+            # As in Optimizer.load_state_dict: step counters stay on the CPU.
             optimizer.state[parameter] = {
                 name: value if name == "step" else to_device(value, self.device) for name, value in values.items()
             }

@@ -1,7 +1,7 @@
-"""Compares the model that a script trains, while the script runs as it is.
+"""Compares the model that a script trains, while the script runs unchanged.
 
-The script runs twice, each time until the model has made its steps: once plain, which shows which
-model is trained and what its weights become, and once observed.
+The script runs twice, each time until the model has done its steps: once without comparing, which
+finds which model is trained and how its weights change, and once with comparing.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from torch_dml.compare.running import check_memory, new_report, set_runs
 
 
 class _Finished(BaseException):
-    """The steps are made. Not an Exception: scripts catch those."""
+    """The steps are done. Not an Exception, since scripts catch those."""
 
 
 class _Session:
-    """One run of the script: who is called, what is trained, and what the weights are after each
-    step.
+    """One run of the script: which modules are called, which one is trained, and the weights after
+    each step.
     """
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
-        self.called: list[nn.Module] = []  # those that no other module called, in order
+        self.called: list[nn.Module] = []  # modules that no other module called, in order
         self.stepped: torch.optim.Optimizer | None = None
         self.model: nn.Module | None = None
         self.start: digests.Digests = {}  # of the weights and inputs of the model's first call
@@ -85,7 +85,7 @@ class _Session:
         return any(id(one) in mine for group in optimizer.param_groups for one in group["params"])
 
     def first_call(self, module: nn.Module) -> None:
-        """A module is called for the first time, by no other module."""
+        """A module is called for the first time, and not by another module."""
 
     def begun(self, model: nn.Module) -> digests.Digests:
         """The fingerprints of a model's weights and inputs at its first call."""
@@ -93,7 +93,7 @@ class _Session:
 
 
 class _Observed(_Session):
-    """The second run, in which the model that the first has shown is compared."""
+    """The second run, in which the model that the first run found is compared."""
 
     def __init__(self, steps: int, number: int | None, recorder: Recorder) -> None:
         super().__init__(steps)
@@ -101,14 +101,14 @@ class _Observed(_Session):
         self._recorder = recorder
 
     def first_call(self, module: nn.Module) -> None:
-        """Begin where it is the model's."""
+        """Begin if it is the model's."""
         named = watching.named[0] if watching.named else None
         if module is named or (named is None and len(self.called) - 1 == self._number):
             self.model = module
             self._recorder.begin(module, running=True)
 
     def begins(self, module: nn.Module, inputs: Any) -> None:
-        """As in the first run, but not as a part of it."""
+        """As in the first run, but not as a part of the program."""
         with self._recorder.uncompared():
             super().begins(module, inputs)
 
@@ -126,9 +126,7 @@ class _Observed(_Session):
 
 
 def compare_script(program: Callable[[], object], device: torch.device, steps: int, options: Options) -> Report:
-    """Run a program twice and compare its model. Raises RuntimeError for programs that cannot be
-    compared.
-    """
+    """Run a program twice and compare its model. Raises RuntimeError if it cannot be compared."""
     torch_dml.load()
     plain = _Session(steps)
     mode = AlikeRandom(device, options.seed)
@@ -152,11 +150,11 @@ def compare_script(program: Callable[[], object], device: torch.device, steps: i
     report = new_report(type(model).__name__, _why(plain, model), device, options.seed, steps)
     number = next((number for number, one in enumerate(plain.called) if one is model), None)
     begun, after = plain.begun(model), plain.after
-    del plain, model  # The memory of the first run's model is for the second's.
+    del plain, model  # Free the memory of the first run's model for the second run.
     torch_dml.reset_fallbacks()
     recorder = Recorder(device, report, options)
     observed = _Observed(steps, number, recorder)
-    with contextlib.redirect_stdout(io.StringIO()):  # It has been printed.
+    with contextlib.redirect_stdout(io.StringIO()):  # The output has already been printed.
         failure = _run(program, observed, recorder, options.seed)
     report.fallbacks = torch_dml.fallbacks()
     if observed.model is None:
@@ -222,7 +220,7 @@ def _hooks(session: _Session) -> Iterator[None]:
 
 
 def _seed(seed: int) -> None:
-    """What scripts that seed nothing draw from."""
+    """Seed the generators that scripts draw from without seeding."""
     random.seed(seed)
     torch.manual_seed(seed)
     numpy = sys.modules.get("numpy")

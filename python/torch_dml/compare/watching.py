@@ -1,4 +1,4 @@
-"""The model that a script names itself."""
+"""The model that a script chooses for the comparison."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TypeVar
 from torch import nn
 
 Model = TypeVar("Model", bound=nn.Module)
-# Of the run in progress, in the order in which they were named.
+# Chosen in the current run, in order.
 named: list[nn.Module] = []
 
 
 def watch(model: Model) -> Model:
-    """Name the model that `python -m torch_dml compare` compares, and return it. Elsewhere this
-    does nothing else.
+    """Choose the model that `python -m torch_dml compare` compares, and return it. Has no effect
+    otherwise.
     """
     named[:] = [model]
     return model

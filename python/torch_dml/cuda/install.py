@@ -1,4 +1,4 @@
-"""Makes `torch.cuda` speak of the device, once the plugin has taken CUDA's place."""
+"""Lets `torch.cuda` use the device, after the plugin has replaced CUDA."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from torch_dml.cuda import native, storage
 from torch_dml.cuda.properties import get_device_capability, get_device_properties
 from torch_dml.legacy import tensor_types
 
-# Of the module that `torch.dml` is elsewhere, what `torch.cuda` calls otherwise or has of its own.
+# Attributes of the module `torch.dml` that `torch.cuda` has under another name or in a version of
+# its own.
 _OWN = {"get_device_capability", "get_device_properties", "memory", "random", "streams"}
 
 
 def install(library: ctypes.CDLL) -> None:
-    """Replace what `torch.cuda` and `torch._C` reach of CUDA."""
+    """Replace the parts of `torch.cuda` and `torch._C` that use CUDA."""
     for name in module.__all__:
         if name not in _OWN:
             _replace(name, getattr(module, name))
@@ -41,7 +42,7 @@ def install(library: ctypes.CDLL) -> None:
     if not torch._C._has_cuda:
         _complete()
     torch.cuda._initialized = True
-    # Read when a profiler first starts, which would say that NVIDIA's library finds no driver.
+    # Read when a profiler first starts, which would print that NVIDIA's library finds no driver.
     os.environ.setdefault("KINETO_LOG_LEVEL", "5")
     torch.dml = module  # type: ignore[attr-defined]
     storage.install(library)
@@ -49,23 +50,23 @@ def install(library: ctypes.CDLL) -> None:
 
 
 def _complete() -> None:
-    """Supply what wheels without CUDA lack, such as those for Windows."""
+    """Add what builds of torch without CUDA lack, such as those for Windows."""
 
     def missing(name: str) -> Any:
         if not name.startswith("_cuda_"):
             raise AttributeError(f"module 'torch._C' has no attribute {name!r}")
-        # Kept: a function is to be the same each time.
+        # Stored, so that the same function is returned each time.
         setattr(torch._C, name, native.needs_cuda(f"torch._C.{name}"))
         return vars(torch._C)[name]
 
-    # PyTorch imports some of these where it finds itself built with CUDA: with torch._dynamo, so
-    # with every optimizer.
+    # PyTorch imports some of these if it believes that it is built with CUDA: with torch._dynamo,
+    # and therefore with every optimizer.
     torch._C.__getattr__ = missing  # type: ignore[method-assign]
     torch._C._has_cuda = True
-    # There, `torch.cuda.FloatTensor` is a class that only raises.
+    # In such builds, `torch.cuda.FloatTensor` is a class that only raises.
     vars(torch.cuda).update(tensor_types())
     if sys.platform != "win32":
-        # The plugin gives the profiler its kernels there (plugin/kineto.cpp).
+        # The plugin provides the profiler with its kernels there (plugin/profiler/kineto.cpp).
         for module_ in (torch.autograd, torch.autograd.profiler, torch.profiler):
             vars(module_)["_supported_activities"] = _supported_activities
 
@@ -75,7 +76,7 @@ def _supported_activities() -> set[ProfilerActivity]:
 
 
 def _replace(name: str, value: Any) -> None:
-    """Set a name of torch.cuda, and of the modules below it where it is defined."""
+    """Set a name of torch.cuda, and of its submodules that define it."""
     if isinstance(value, FunctionType):
         value = _another(value)
     setattr(torch.cuda, name, value)
@@ -92,8 +93,8 @@ def _another(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _announcing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Announce the devices before what programs call first. At import it would start the driver,
-    and spoil forks.
+    """Announce the devices before the functions that programs call first. At import, it would start
+    the driver, and break forks.
     """
 
     @functools.wraps(function)
@@ -106,8 +107,8 @@ def _announcing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.cache
 def _announce() -> None:
-    """Say once, on stderr, which device stands in for CUDA. Worker processes are quiet."""
-    # A server of forks, from Python 3.14 on the default, is nobody's child, and imports the program
+    """Print once, on stderr, which device is in place of CUDA. Worker processes do not print it."""
+    # A fork server, the default from Python 3.14 on, has no parent process, and imports the program
     # for its children.
     inheriting = getattr(multiprocessing.current_process(), "_inheriting", False)
     if inheriting or multiprocessing.parent_process() is not None:

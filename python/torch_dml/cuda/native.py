@@ -1,5 +1,5 @@
-"""The functions of torch._C that torch.cuda stands on: ours where there is something to do, else
-one clear error.
+"""The functions of torch._C that torch.cuda calls: implemented where they make sense for the
+device, else an error that explains why not.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from torch_dml import device, graphs, memory
 
 
 class NeedsCudaError(NotImplementedError):
-    """Something needs NVIDIA's CUDA itself, and cuda:0 is a device of torch-dml."""
+    """Something needs NVIDIA's CUDA itself, but cuda:0 is a device of torch-dml."""
 
 
 def needs_cuda(name: str) -> Callable[..., Any]:
-    """Return a function that says that `name` needs NVIDIA's CUDA."""
+    """Return a function that raises an error: `name` needs NVIDIA's CUDA."""
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise NeedsCudaError(
@@ -29,7 +29,7 @@ def needs_cuda(name: str) -> Callable[..., Any]:
 
 
 def _class_that_needs_cuda(name: str) -> type:
-    # A class still: libraries ask isinstance of it.
+    # A class, since libraries use it in isinstance.
     return type(name, (), {"__init__": needs_cuda(f"torch.cuda.{name}"), "__doc__": "Needs NVIDIA's CUDA itself."})
 
 
@@ -45,7 +45,7 @@ def _exchange(index: int) -> int:
 
 
 def torch_c() -> dict[str, Any]:
-    """Return what replaces `torch._C._cuda_*`, all of them."""
+    """Return the replacements for all of `torch._C._cuda_*`."""
     refused = {name: needs_cuda(f"torch._C.{name}") for name in dir(torch._C) if name.startswith("_cuda_")}
     return {
         **refused,
@@ -87,8 +87,8 @@ def torch_c() -> dict[str, Any]:
 
 
 def torch_cuda() -> dict[str, Any]:
-    """Return what replaces names of `torch.cuda` that `torch.dml` has not, or not under this
-    name.
+    """Return the replacements for names of `torch.cuda` that `torch.dml` does not have, or has
+    under another name.
     """
     return {
         "CUDAGraph": graphs.Graph,
@@ -126,7 +126,7 @@ def torch_cuda() -> dict[str, Any]:
 
 
 def _index(value: Any, optional: bool = False, allow_cpu: bool = False) -> int:
-    """Stand in for torch.cuda._utils._get_device_index."""
+    """Replacement for torch.cuda._utils._get_device_index."""
     if isinstance(value, str):
         value = torch.device(value)
     if isinstance(value, torch.device) and value.type == "cpu" and allow_cpu:

@@ -1,4 +1,4 @@
-"""What programs ask of a CUDA device, answered for ours."""
+"""Properties of a CUDA device, for devices of torch-dml."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from torch_dml import device
 from torch_dml.device import DeviceLike
 
-# Ampere's: libraries take it for a GPU with bfloat16, and with nothing that needs kernels of their
-# own.
+# Ampere's: libraries conclude that there is bfloat16, and no feature that needs special kernels.
 _CAPABILITY = (8, 0)
 
 
 @dataclass(frozen=True)
 class CudaDeviceProperties:
-    """The fields of `torch.cuda.get_device_properties`, in bytes; what Vulkan does not tell is a
-    usual figure.
+    """The fields of `torch.cuda.get_device_properties`, in bytes; if Vulkan does not report one, a
+    usual value.
     """
 
     name: str
@@ -68,6 +67,6 @@ def get_device_properties(device_: DeviceLike = None) -> CudaDeviceProperties:
 
 
 def get_device_capability(device_: DeviceLike = None) -> tuple[int, int]:
-    """Return the compute capability that programs are told."""
+    """Return the compute capability that programs get."""
     device.index_of(device_)
     return _CAPABILITY

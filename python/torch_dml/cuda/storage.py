@@ -1,4 +1,4 @@
-"""Storages of "cuda", which torch's own code would take from CUDA's allocator."""
+"""Storages of "cuda", which torch's own code would allocate with CUDA's allocator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch_dml.backend import DEVICE
 
 
 def install(library: ctypes.CDLL) -> None:
-    """Have untyped storages of the device made and resized by its own operators."""
+    """Let untyped storages of the device be created and resized by its own operators."""
     base = torch.UntypedStorage
     make, resize = base.__new__, base.resize_
 
@@ -37,7 +37,7 @@ def install(library: ctypes.CDLL) -> None:
             raise engine.error_of("dml_plugin_resize_storage", status)
         return self
 
-    # What torch.multiprocessing asks of a CUDA tensor.
+    # Called by torch.multiprocessing for a CUDA tensor.
     base._share_cuda_ = multiprocessing.refuse  # type: ignore[method-assign,assignment]
     base.__new__ = new  # type: ignore[method-assign,assignment]
     base.resize_ = resized  # type: ignore[method-assign,assignment]

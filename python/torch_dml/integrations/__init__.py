@@ -1,8 +1,8 @@
-"""Libraries that choose a device by themselves find this one: each is changed a little when it is
-imported.
+"""Integration with libraries that choose a device by themselves: each is modified a little when it
+is imported.
 
-Nothing is changed in a process that has CUDA, or where the device stands in CUDA's place: libraries
-find that.
+Nothing is modified in a process that has CUDA, or if the device is in place of CUDA: libraries find
+that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch_dml.backend import AS_CUDA
 from torch_dml.integrations.patching import Changes
 from torch_dml.on_import import when_imported
 
-# Each is a file of this folder, applied to the package of its name, or to these.
+# Each integration is a file of this folder, applied to the package with its name, or to these.
 PACKAGES: dict[str, tuple[str, ...]] = {name: (name,) for name in environment.INTEGRATIONS}
 PACKAGES["lightning"] = ("lightning", "lightning_fabric", "pytorch_lightning")
 
@@ -29,7 +29,7 @@ _active: dict[str, tuple[Changes, str]] = {}
 
 
 def install() -> None:
-    """Have the libraries that TORCH_DML_INTEGRATIONS allows changed once they are imported."""
+    """Let the libraries that TORCH_DML_INTEGRATIONS allows be modified when they are imported."""
     if AS_CUDA:
         return
     for name in environment.chosen_integrations():
@@ -38,7 +38,7 @@ def install() -> None:
 
 
 def active() -> dict[str, str]:
-    """Return which libraries were changed, and their versions."""
+    """Return the libraries that were modified, and their versions."""
     return {name: version for name, (changes, version) in _active.items() if not changes.failed}
 
 
@@ -67,6 +67,6 @@ def _torch_has_an_accelerator() -> bool:
 
 
 def _numbers(version: str) -> list[int]:
-    """Return the release of a version, [2, 6, 0] for 2.6.0rc1."""
+    """Return the release numbers of a version, [2, 6, 0] for 2.6.0rc1."""
     release = re.match(r"\d+(\.\d+)*", version)
     return [int(number) for number in release[0].split(".")] if release else []

@@ -1,5 +1,5 @@
-"""accelerate: `Accelerator()` on the device, with fp16 and bf16, its random numbers in checkpoints,
-device maps.
+"""accelerate: `Accelerator()` on the device, with fp16 and bf16, its random generators in
+checkpoints, device maps.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TESTED = ("1.10", "2")
 
 
 def apply(module: ModuleType) -> None:
-    """Make the device what accelerate finds on a machine without CUDA."""
+    """Let accelerate find the device on a machine without CUDA."""
     accelerator, checkpointing, modeling = module.accelerator, module.checkpointing, module.utils.modeling
     available = {f"is_{DEVICE}_available": device.is_available}
     state = module.state.PartialState
@@ -36,8 +36,8 @@ def apply(module: ModuleType) -> None:
 
 
 def _as_trainer(default_device: Any) -> Any:
-    """Leave transformers' Trainer its device where it was not told of ours: it would get models on
-    another one.
+    """Leave the device to transformers' Trainer unless it was told of ours: otherwise it would get
+    models on another device.
     """
 
     @functools.wraps(default_device)
@@ -52,8 +52,8 @@ def _as_trainer(default_device: Any) -> Any:
 
 
 def _of_devices_alike(get_max_memory: Any) -> Any:
-    """Leave out devices of another kind than the first: a model split evenly would wait for the
-    integrated GPU.
+    """Exclude devices of another kind than the first: a model that is split evenly would wait for
+    an integrated GPU.
     """
 
     @functools.wraps(get_max_memory)

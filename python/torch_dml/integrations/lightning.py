@@ -1,4 +1,4 @@
-"""lightning and fabric: an accelerator and a strategy "dml", which "auto" and "gpu" find; all
+"""lightning and fabric: an accelerator and a strategy "dml", which "auto" and "gpu" select; all
 precisions.
 """
 
@@ -37,14 +37,14 @@ def apply(module: ModuleType) -> None:
 
 
 class _Accelerator:
-    """What fabric and the Trainer ask of an accelerator."""
+    """The interface of accelerators for fabric and the Trainer."""
 
     def setup_device(self, device: torch.device) -> None:
         """Make a device current."""
         devices.set_device(device)
 
     def teardown(self) -> None:
-        """Give cached memory back."""
+        """Release cached memory."""
         memory.empty_cache()
 
     def get_device_stats(self, device: Any) -> dict[str, Any]:
@@ -73,8 +73,8 @@ class _Accelerator:
 
     @staticmethod
     def auto_device_count() -> int:
-        """Return 1: several devices need several processes, and those a way to speak that there is
-        not yet.
+        """Return 1: several devices need several processes and communication between them, which
+        there is not yet.
         """
         return 1
 
@@ -85,12 +85,12 @@ class _Accelerator:
 
     @staticmethod
     def name() -> str:
-        """Return the name that `accelerator=` takes."""
+        """Return the name for `accelerator=`."""
         return DEVICE
 
 
 class _Strategy:
-    """The library's strategy of one device, on the one that `devices=` names."""
+    """The library's single-device strategy, on the device that `devices=` selects."""
 
     strategy_name = DEVICE
 
@@ -99,7 +99,7 @@ class _Strategy:
 
     @property
     def parallel_devices(self) -> list[torch.device]:
-        """Return nothing: the connector then says which devices it has chosen."""
+        """Return nothing: the connector then reports which devices it has chosen."""
         return []
 
     @parallel_devices.setter

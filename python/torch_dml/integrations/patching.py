@@ -1,4 +1,4 @@
-"""Changes to a library that are made together or not at all."""
+"""Modifications of a library that are made all together or not at all."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ _Action = Callable[[Any], None]
 
 
 class Changes:
-    """What was changed for one library. When a change fails, those before it are undone, and none
-    follows.
+    """The modifications of one library. If one fails, the earlier ones are undone, and no others
+    follow.
     """
 
     def __init__(self, library: str) -> None:
-        """Begin without a change."""
+        """Start without modifications."""
         self.library = library
         self.failed = False
         self._undo: list[Callable[[], None]] = []
 
     def make(self, action: _Action, module: ModuleType) -> None:
-        """Call `action` with a module; what it changes through this file is remembered. An error
-        becomes a warning.
+        """Call `action` with a module; modifications that it makes through this file are recorded.
+        An error becomes a warning.
         """
         if self.failed:
             return
         token = _current.set(self)
         try:
-            # A package may have put something else in its own place.
+            # A package may have replaced itself in sys.modules.
             action(sys.modules.get(module.__name__, module))
         except Exception as error:
             self.failed = True
@@ -51,7 +51,7 @@ class Changes:
             _current.reset(token)
 
     def remember(self, undo: Callable[[], None]) -> None:
-        """Have `undo` called if a later change fails."""
+        """Call `undo` if a later modification fails."""
         self._undo.append(undo)
 
 
@@ -59,18 +59,18 @@ _current: ContextVar[Changes] = ContextVar("changes")
 
 
 def when_imported(name: str, action: _Action) -> None:
-    """Make further changes once a module of the same library is imported."""
+    """Make further modifications when a module of the same library is imported."""
     changes = _current.get()
     on_import.when_imported(name, lambda module: changes.make(action, module))
 
 
 def remember(undo: Callable[[], None]) -> None:
-    """Have `undo` called if a later change to the same library fails."""
+    """Call `undo` if a later modification of the same library fails."""
     _current.get().remember(undo)
 
 
 def put(owner: Any, name: str, value: Any) -> None:
-    """Set an attribute of a module or class, or an entry of a dict. An attribute must be there
+    """Set an attribute of a module or class, or an entry of a dict. An attribute has to exist
     already.
     """
     if isinstance(owner, dict):
@@ -79,19 +79,19 @@ def put(owner: Any, name: str, value: Any) -> None:
         entries[name] = value
         remember(lambda: entries.pop(name) if before is _ABSENT else entries.update({name: before}))
         return
-    original = vars(owner)[name]  # not getattr: a class's static method, and what it does not inherit
+    original = vars(owner)[name]  # not getattr, which resolves static methods and inherited attributes
     setattr(owner, name, value)
     remember(lambda: setattr(owner, name, original))
 
 
 def take_cuda_branch(function: Any, **helpers: Any) -> None:
-    """Make the branch that a function has for CUDA, which this process cannot use, the device's.
+    """Redirect a function's branch for CUDA, which this process cannot use, to the device.
 
     `torch.cuda.device_count()` becomes `torch.dml.device_count()`, and `"cuda:0"` becomes
     `"dml:0"`: in the names and constants of this one function, wherever it was imported to.
-    `helpers` are what it then finds in place of what its module names after CUDA:
-    `is_dml_available` for `is_cuda_available`. Raises LookupError for a function without such a
-    branch, and for a helper that is missing.
+    `helpers` replace names of its module that are about CUDA: `is_dml_available` for
+    `is_cuda_available`. Raises LookupError for a function without such a branch, and for a missing
+    helper.
     """
     function = _innermost(function)
     code = _translated(function.__code__)
@@ -111,7 +111,7 @@ def take_cuda_branch(function: Any, **helpers: Any) -> None:
 
 
 def has_taken_cuda_branch(function: Any) -> bool:
-    """Return whether a function's branch for CUDA is the device's."""
+    """Return whether a function's branch for CUDA was redirected to the device."""
     return _innermost(function) in _changed
 
 
@@ -120,7 +120,7 @@ _changed: set[FunctionType] = set()
 
 
 def _innermost(function: Any) -> FunctionType:
-    """Return what a property, a cache or a decorator calls."""
+    """Return the function inside of a property, a cache or a decorator."""
     while True:
         inner = [getattr(function, name) for name in ("fget", "func", "__wrapped__") if hasattr(function, name)]
         if not inner:
@@ -130,8 +130,8 @@ def _innermost(function: Any) -> FunctionType:
 
 
 def put_everywhere(original: Any, replacement: Any) -> None:
-    """Put `replacement` in every place of the library's modules that holds a function: it may be
-    imported by name.
+    """Replace a function in all of the library's modules that have it, since it may be imported by
+    name.
     """
     library = original.__module__.partition(".")[0]
     for name, module in list(sys.modules.items()):
@@ -142,8 +142,8 @@ def put_everywhere(original: Any, replacement: Any) -> None:
 
 
 def _renamed(word: str) -> str:
-    # A word of its own, or a part of a name: torch.cuda, is_cuda_available, CUDAAccelerator. Not
-    # what is in a path.
+    # A whole word, or a part of a name: torch.cuda, is_cuda_available, CUDAAccelerator. Not in a
+    # path.
     if "/" in word:
         return word
     word = re.sub(r"(?<![A-Za-z])cuda(?![A-Za-z])", DEVICE, word)
@@ -151,7 +151,7 @@ def _renamed(word: str) -> str:
 
 
 def _translated(code: CodeType) -> CodeType:
-    # A name with dots is a module that is imported: those of the library stay.
+    # A name with dots is an imported module: the library's own modules are not renamed.
     names = tuple(name if "." in name else _renamed(name) for name in code.co_names)
     return code.replace(co_names=names, co_consts=tuple(map(_translated_constant, code.co_consts)))
 
@@ -162,7 +162,7 @@ def _translated_constant(value: Any) -> Any:
     if isinstance(value, str):
         return _renamed(value)
     if isinstance(value, tuple | frozenset):
-        # Whole words only: a call's keyword names, such as include_cuda, are a tuple, too.
+        # Whole words only, since a call's keyword names, such as include_cuda, are a tuple too.
         return type(value)(_renamed(item) if re.match(r"cuda(:|$)", str(item)) else item for item in value)
     return value
 

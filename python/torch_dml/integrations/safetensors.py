@@ -14,12 +14,12 @@ TESTED = ("0.5", "1")
 
 
 def apply(module: ModuleType) -> None:
-    """Have `safe_open`, and with it `load_file` and `load_model`, take the device."""
+    """Let `safe_open`, and with it `load_file` and `load_model`, accept the device."""
     original = module.safe_open
 
     class safe_open:
-        """safetensors' own, but for this device: that reads on the CPU, and copies each tensor as
-        it is asked for.
+        """safetensors' own, except for this device: it reads on the CPU, and copies each tensor
+        when it is requested.
         """
 
         def __new__(cls, filename: Any, framework: str, device: Any = "cpu", **options: Any) -> Any:
@@ -32,7 +32,7 @@ def apply(module: ModuleType) -> None:
 
 
 class _OnDevice:
-    """A handle of safetensors; what is not said here is the handle's own."""
+    """A handle of safetensors; other attributes are those of the original handle."""
 
     def __init__(self, handle: Any, device: torch.device) -> None:
         self._handle, self._device = handle, device
@@ -59,7 +59,7 @@ class _FileOnDevice(_OnDevice):
         return {name: self.get_tensor(name) for name in self._handle.keys()}  # noqa: SIM118
 
     def get_slice(self, name: str) -> _SliceOnDevice:
-        """Return a tensor of the file that is read as it is indexed."""
+        """Return a tensor of the file that is read when it is indexed."""
         return _SliceOnDevice(self._handle.get_slice(name), self._device)
 
 

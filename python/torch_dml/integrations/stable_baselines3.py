@@ -1,4 +1,4 @@
-"""stable-baselines3: `device="auto"` is the device where that is a GPU, and accepted by name
+"""stable-baselines3: `device="auto"` is the device if it is a GPU, and its name is accepted
 everywhere.
 """
 
@@ -18,7 +18,7 @@ TESTED = ("2.6", "3")
 
 
 def apply(module: ModuleType) -> None:
-    """Make the device what "auto" means, where it is a GPU."""
+    """Let "auto" mean the device, if it is a GPU."""
     get_device = module.common.utils.get_device
 
     @functools.wraps(get_device)
@@ -29,6 +29,6 @@ def apply(module: ModuleType) -> None:
 
 
 def _is_a_gpu() -> bool:
-    # "auto" is CUDA where there is one, whatever the network. A software adapter is the processor
-    # again, with a driver between: docs/guide/libraries.md has the figures.
+    # "auto" is CUDA if available, whatever the network. A software adapter is the processor with a
+    # driver in between: docs/guide/libraries.md has the figures.
     return devices.is_available() and not devices.get_device_properties(0).software

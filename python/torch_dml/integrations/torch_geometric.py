@@ -15,7 +15,7 @@ TESTED = ("2.6", "3")
 
 
 def apply(package: ModuleType) -> None:
-    """Make the device what torch_geometric finds on a machine without CUDA."""
+    """Let torch_geometric find the device on a machine without CUDA."""
     take_cuda_branch(package.device)
     when_imported("torch_geometric.loader.prefetch", _prefetch)
 
@@ -26,7 +26,7 @@ def _prefetch(prefetch: Any) -> None:
     @functools.wraps(initialise)
     def init(self: Any, device: Any = None) -> None:
         initialise(self, DEVICE if device is None and devices.is_available() else device)
-        if self.device.type == DEVICE:  # which has streams and pinned memory, as CUDA has
+        if self.device.type == DEVICE:  # which has streams and pinned memory, like CUDA
             self.is_gpu, self.module = True, module
 
     put(prefetch.DeviceHelper, "__init__", init)

@@ -18,8 +18,8 @@ _AVAILABLE = {f"is_torch_{DEVICE}_available": device.is_available}
 
 
 def apply(module: ModuleType) -> None:
-    """Make the device what transformers finds on a machine without CUDA. Its modules are imported
-    as they are used.
+    """Let transformers find the device on a machine without CUDA. Its modules are imported when
+    they are used.
     """
     when_imported("transformers.utils", _utils)
     when_imported("transformers.utils.import_utils", _import_utils)
@@ -48,10 +48,10 @@ def _training_args(module: Any) -> None:
 
 
 def _one_device(setup_devices: Any) -> Any:
-    """Train on one device: nn.DataParallel, which Trainer takes for several, copies through the
-    host here.
+    """Train on one device: Trainer uses nn.DataParallel for several, which copies through the host
+    here.
 
-    Where accelerate was not told of the device, it is the CPU, to which accelerate moves the model.
+    If accelerate was not told of the device, this is the CPU, to which accelerate moves the model.
     """
 
     @functools.wraps(setup_devices)
@@ -90,8 +90,8 @@ def _modeling_utils(module: Any) -> None:
 
 
 def _generation(module: Any) -> None:
-    """Let `generate` learn a step later whether the text has ended, as on Apple's GPUs: the host
-    never waits for it.
+    """Let `generate` learn one step later whether the text has ended, as on Apple's GPUs, so that
+    the host never waits for it.
     """
     check = module.DeferredStopCheck
     take_cuda_branch(check.__init__)  # pinned memory

@@ -1,5 +1,5 @@
 """ultralytics: `device="dml"`, `device=0` and the device by default; training in mixed precision
-with its scaler.
+with its gradient scaler.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ TESTED = ("8.4.190", "9")
 
 
 def apply(module: ModuleType) -> None:
-    """Make the device what ultralytics finds on a machine without CUDA. Its modules are imported as
-    they are used.
+    """Let ultralytics find the device on a machine without CUDA. Its modules are imported when they
+    are used.
     """
     when_imported("ultralytics.utils.torch_utils", _torch_utils)
     when_imported("ultralytics.utils.checks", _checks)

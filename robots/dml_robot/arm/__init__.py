@@ -1,1 +1,1 @@
-"""The arm: its dimensions, how it moves, and where it reaches."""
+"""The arm: its dimensions, its motion, and the poses it can reach."""

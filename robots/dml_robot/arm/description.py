@@ -71,7 +71,7 @@ JOINTS = (
 )
 
 TOOL_OFFSET = (0.0, 0.0, 0.0)
-"""From joint 6 to the point that is brought to the target: the centre of the flange, as the arm carries no tool."""
+"""Offset from joint 6 to the point that is brought to the target: the centre of the flange, as the arm has no tool."""
 
 COUPLED = (1, 2)
 """Indices of joints 2 and 3. The controller measures joint 3 against the horizontal: `q3 - q2` with these signs.
@@ -84,7 +84,7 @@ REACH = 0.704
 """Distance of the wrist's centre from axis 2 plus that axis' offset, arm stretched (metres)."""
 
 HOME_DEGREES = (0.0, 0.0, 0.0, 0.0, -90.0, 0.0)
-"""Where episodes begin, apart from noise: upper arm up, forearm forward, flange pointing down."""
+"""The pose that episodes begin in, apart from noise: upper arm up, forearm forward, flange pointing down."""
 
 MASS = 27.0
 """Kilograms, all links together."""
@@ -99,7 +99,8 @@ class Link:
         start: one end of the capsule's axis, in the frame of the link's joint (metres).
         end: the other end.
         radius: metres.
-        mass: kilograms. The data sheet states the sum alone; the shares are estimates.
+        mass: kilograms. The data sheet states only the sum; its division among the links is an
+            estimate.
     """
 
     name: str
@@ -110,7 +111,7 @@ class Link:
 
 
 BASE = Link("base", (0.0, 0.0, 0.09), (0.0, 0.0, 0.22), 0.09, 8.0)
-"""The part that does not move."""
+"""The fixed part."""
 
 LINKS = (
     Link("link_1", (0.0, 0.0, -0.03), (0.075, 0.0, 0.0), 0.085, 6.5),
@@ -120,4 +121,4 @@ LINKS = (
     Link("link_5", (0.0, 0.0, 0.0), (0.050, 0.0, 0.0), 0.035, 0.8),
     Link("link_6", (-0.015, 0.0, 0.0), (-0.005, 0.0, 0.0), 0.025, 0.2),
 )
-"""What each joint moves, in the order of `JOINTS`."""
+"""The link that each joint moves, in the order of `JOINTS`."""

@@ -2,8 +2,8 @@
 
 Each joint has two actuators, one that pulls towards an angle and one towards a speed: a servo that
 follows a motion. They are stiff, so that the arm follows within hundredths of a degree, and gravity
-is compensated, as in the arm's own controller. Nothing collides: poses and targets are free of
-contact, and a way between them that is not is not noticed.
+is compensated, as in the arm's own controller. Collisions are off: poses and targets are free of
+contact, and contact on the way between them is not noticed.
 """
 
 from __future__ import annotations
@@ -13,26 +13,27 @@ from xml.sax.saxutils import quoteattr
 from .description import BASE, COUPLED, JOINTS, LINKS, REACH, TOOL_OFFSET, Link
 
 TIMESTEP = 0.005
-"""Seconds of a step of MuJoCo."""
+"""MuJoCo's time step in seconds."""
 
 STIFFNESS = 1e6
 """Newton metres per radian of a servo."""
 
 DAMPING = 1e4
-"""Newton metre seconds per radian. Errors vanish in their quotient, 10 ms: slower than a step, so it is stable."""
+"""Newton metre seconds per radian. The time constant damping / stiffness, 10 ms, is longer than a step: stable."""
 
 ARMATURE = 0.1
-"""Kilogram square metres of a motor's rotor as seen through its gears; an estimate, as no data sheet has it."""
+"""Kilogram square metres: a motor's rotor as seen through its gears; an estimate, as no data sheet states it."""
 
 _AXES = {"x": (1, 0, 0), "y": (0, 1, 0), "z": (0, 0, 1)}
 _YELLOW, _GREY = "0.95 0.77 0.06 1", "0.25 0.25 0.28 1"
 
 
 def document(*, scene: bool = False) -> str:
-    """The MJCF.
+    """Return the MJCF document.
 
     Args:
-        scene: whether to add what only eyes need: a floor, light, a camera, and a sphere, the mocap body "target".
+        scene: whether to add what is needed for pictures: a floor, light, a camera, and a sphere,
+            the mocap body "target".
     """
     links = ""
     for joint, link in reversed(list(zip(JOINTS, LINKS, strict=True))):

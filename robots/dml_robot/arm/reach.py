@@ -1,7 +1,7 @@
-"""Targets that the arm can reach, and poses that it may begin in: computed from joint angles.
+"""Targets that the arm can reach, and initial poses: computed from joint angles.
 
-A target is where the tool is for some angles within the limits, the coupled one included, at which
-the arm touches neither the floor nor itself. Links are capsules for this.
+A target is the tool's position for some angles within the limits, including the coupled limit, at
+which the arm touches neither the floor nor itself. Links are modelled as capsules.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from .kinematics import point
 from .motion import Motion
 
 CLEARANCE = 0.02
-"""Metres between the arm's surfaces and the floor, and between parts of it that are no neighbours."""
+"""Minimum distance in metres between the arm's surfaces and the floor, and between parts that are not adjacent."""
 
 # Points along the forearm (link 4) and the hand (links 5 and 6), in their joints' frames. The
-# forearm's begin where it is no neighbour of the upper arm any more; from one to the next is less
-# than a link's radius and the clearance.
+# forearm's begin where it is no longer adjacent to the upper arm; neighbouring points are closer
+# than a link's radius plus the clearance.
 _FOREARM, _HAND = 3, 4
 _POINTS = [(_FOREARM, (along, 0.0, 0.0)) for along in (0.12, 0.18, 0.24, 0.30)] + [
     (_HAND, (along, 0.0, 0.0)) for along in (0.02, 0.05, JOINTS[5].offset[0])
 ]
 
-_CHUNK = 2048  # poses at a time, so that what is computed stays in a processor's cache
+_CHUNK = 2048  # poses at a time, so that intermediate results fit into a processor's cache
 
 
 def collides(angles: Tensor) -> Tensor:
-    """(N,) bool: whether the arm touches the floor, its base or itself.
+    """Return (N,) bool: whether the arm touches the floor, its base or itself.
 
     Args:
         angles: (N, 6) radians.
@@ -54,19 +54,21 @@ def _collides(angles: Tensor) -> Tensor:
 
 
 def _distance(points: Tensor, start: Tensor, end: Tensor) -> Tensor:
-    """(P, N): from (P, N, 3) points to the segments between (N, 3) ends."""
+    """Return (P, N): distances of (P, N, 3) points from the segments between (N, 3) ends."""
     axis, offset = end - start, points - start
     position = (offset * axis).sum(-1, keepdim=True) / axis.square().sum(-1, keepdim=True)
     return (offset - position.clamp(0, 1) * axis).norm(dim=-1)
 
 
 def poses(count: int, generator: torch.Generator, spread: float = 1.0) -> Tensor:
-    """(count, 6) float32 angles on the CPU, within the limits, at which the arm touches nothing.
+    """Return (count, 6) float32 angles on the CPU, within the limits, at which the arm touches
+    nothing.
 
     Args:
-        count: how many.
+        count: number of poses.
         generator: of the CPU.
-        spread: 1 draws evenly between the limits; less, from that share of the way from the home pose to each limit.
+        spread: 1 draws uniformly between the limits; less, from this fraction of the range from the
+            home pose to each limit.
     """
     limits = Motion(1.0)
     home = torch.tensor([math.radians(angle) for angle in HOME_DEGREES])

@@ -1,4 +1,4 @@
-"""Learning: three ways to train, and the loop around them."""
+"""Training: three ways to train, and the training loop."""
 
 from dml_robot.learn.settings import Settings
 

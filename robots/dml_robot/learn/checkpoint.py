@@ -1,4 +1,4 @@
-"""Checkpoints: written whole or not at all, and read without running anything that is in them."""
+"""Checkpoints: written atomically, and read without executing code in them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ _ARRAY = "numpy array"
 
 
 def write(path: Path, contents: dict[str, Any]) -> None:
-    """Write a dictionary of plain values, tensors and arrays; raise CheckpointError where that
-    fails.
+    """Write a dictionary of plain values, tensors and arrays; raise CheckpointError on failure.
 
-    The file is either the old one or the whole new one, whatever happens meanwhile: it is written
-    beside its place, flushed to the disk and renamed.
+    The file is always either the old one or the complete new one: the new one is written next to
+    it, flushed to the disk and renamed.
     """
     buffer = io.BytesIO()
     torch.save(_packed({"format": FORMAT, "version": VERSION, **contents}), buffer)
@@ -37,7 +36,7 @@ def write(path: Path, contents: dict[str, Any]) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return what `write` was given, on the CPU; raise CheckpointError for a missing, foreign or
+    """Return a checkpoint's contents, on the CPU; raise CheckpointError for a missing, foreign or
     damaged file.
     """
     try:
@@ -47,7 +46,7 @@ def read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise CheckpointError(f"cannot read {path}: {error.strerror or error}") from error
     except Exception as error:
-        # What torch.load raises for files that are cut or of something else is of a dozen types.
+        # torch.load raises a dozen types of errors for truncated or foreign files.
         raise CheckpointError(f"{path} is damaged, or no checkpoint of dml-robot") from error
     if not isinstance(contents, dict) or contents.get("format") != FORMAT:
         raise CheckpointError(f"{path} is no checkpoint of dml-robot")
@@ -58,9 +57,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def replace(path: Path, data: Any) -> None:
-    """Put bytes at a path in one move; raise OSError, and leave what was there, where they cannot
-    be written.
-    """
+    """Write bytes to a path atomically; on failure raise OSError and leave the old file."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
@@ -82,8 +79,8 @@ def copied(value: Any) -> Any:
 
 
 def _packed(value: Any) -> Any:
-    """Return a copy that `torch.load` reads with weights_only: arrays become marked tensors,
-    tensors go to the CPU.
+    """Return a copy that `torch.load` reads with weights_only: arrays become marked tensors, and
+    tensors are copied to the CPU.
     """
     if isinstance(value, Tensor):
         return value.detach().to("cpu", copy=True)

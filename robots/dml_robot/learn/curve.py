@@ -1,6 +1,4 @@
-"""The learning curve: what was measured at each iteration, as TensorBoard's events and as a
-picture.
-"""
+"""The learning curve: the figures of each iteration, as TensorBoard's events and as a picture."""
 
 from __future__ import annotations
 
@@ -16,10 +14,10 @@ Row = dict[str, float]
 
 
 def draw(rows: list[Row], path: Path, title: str) -> None:
-    """Draw success, distance and reward over the steps into a PNG; raise OSError where it cannot be
+    """Draw success, distance and reward over the steps into a PNG; raise OSError if it cannot be
     written.
     """
-    # Without pyplot: a picture needs no window system, and no state that is the process's.
+    # Without pyplot: a picture needs no window system and no global state.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -43,12 +41,10 @@ def draw(rows: list[Row], path: Path, title: str) -> None:
 
 
 class Events:
-    """TensorBoard's events of a run. Where TensorBoard is not installed there are none."""
+    """TensorBoard's events of a run. Writes nothing if TensorBoard is not installed."""
 
     def __init__(self, folder: Path, steps: int) -> None:
-        """Begin to write into a folder, over what a run that was taken up again wrote of later
-        steps.
-        """
+        """Open a folder; events after `steps`, from before a run was resumed, are discarded."""
         self._writer: Any = None
         with contextlib.suppress(ImportError):
             from torch.utils.tensorboard import SummaryWriter
@@ -56,13 +52,13 @@ class Events:
             self._writer = SummaryWriter(str(folder), purge_step=steps or None, flush_secs=30)
 
     def add(self, row: Row) -> None:
-        """Write the numbers of an iteration."""
+        """Write an iteration's figures."""
         if self._writer is not None:
             for name, value in row.items():
                 if name != "steps":
                     self._writer.add_scalar(f"train/{name}", value, int(row["steps"]))
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write buffered events."""
         if self._writer is not None:
             self._writer.close()

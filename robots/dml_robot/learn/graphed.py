@@ -1,5 +1,6 @@
-"""Work on a device that is captured once and replayed: `torch.dml`'s graphs and CUDA's behind one
-call.
+"""Work on a device that is captured once and replayed: one interface for the graphs of `torch.dml`
+and
+CUDA.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from torch import Tensor
 
 
 class Graphed:
-    """Calls a function that takes nothing, and whose effects and result are in tensors that stay.
+    """Calls a function without arguments whose effects and result are in tensors that persist.
 
-    The first call runs it as it is, which makes what is made once (an optimizer's state). The
-    second captures it as a graph; that one and all later calls replay it. On devices without graphs
-    every call runs it. The bits are the same either way.
+    The first call runs the function, which creates lazily made objects (an optimizer's state). The
+    second captures it as a graph; this and all later calls replay the graph. On devices without
+    graphs every call runs the function. The results are bit-identical either way.
     """
 
     def __init__(
         self, function: Callable[[], Tensor], device: torch.device, enabled: bool, *generators: torch.Generator
     ) -> None:
-        """Take the function, and the generators that it draws from beside the device's default
+        """Take the function, and the generators that it uses in addition to the device's default
         one.
         """
         self._function, self._generators = function, generators
@@ -32,7 +33,7 @@ class Graphed:
         self._ran = False
 
     def __call__(self) -> Tensor:
-        """Do the work, or enqueue it; return its result, which the next call may overwrite."""
+        """Run or enqueue the work; return its result, which the next call may overwrite."""
         if self._module is None:
             return self._function()
         if not self._ran:
@@ -47,8 +48,8 @@ class Graphed:
     def _first(self) -> Tensor:
         if self._module is not torch.cuda:
             return self._function()
-        # CUDA: autograd remembers the stream that gradients are first accumulated on; a capture may
-        # not wait for it.
+        # CUDA: autograd remembers the stream on which gradients are first accumulated; a capture
+        # may not wait for it.
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):

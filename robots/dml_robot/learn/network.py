@@ -1,4 +1,4 @@
-"""The networks of PPO: an actor with a Gaussian around its mean, and a critic."""
+"""The networks of PPO: an actor with a Gaussian about its mean, and a critic."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 
 def perceptron(inputs: int, hidden: tuple[int, ...], outputs: int, last_gain: float) -> nn.Sequential:
-    """Return linear layers with ELU between them, orthogonally initialised; the last one's weights
-    have `last_gain`.
+    """Return linear layers with ELU between them, initialised orthogonally; the last layer's gain
+    is `last_gain`.
     """
     layers: list[nn.Module] = []
     for before, after in pairwise((inputs, *hidden, outputs)):
@@ -25,16 +25,16 @@ def perceptron(inputs: int, hidden: tuple[int, ...], outputs: int, last_gain: fl
 
 
 class ActorCritic(nn.Module):
-    """An actor and a critic with no weights in common.
+    """An actor and a critic without shared weights.
 
     The actor's actions are normally distributed about `actor(observation)` with the standard
-    deviation `log_deviation.exp()`, the same for every observation. They are not bounded: who acts
-    clips them to [-1, 1].
+    deviation `log_deviation.exp()`, the same for every observation. They are not bounded: the
+    caller clips them to [-1, 1].
     """
 
     def __init__(self, observations: int, actions: int, hidden: tuple[int, ...]) -> None:
-        """Make the networks on the CPU, with PyTorch's default generator, so that every device
-        begins alike.
+        """Create the networks on the CPU, with PyTorch's default generator, so that they are the
+        same for every device.
         """
         super().__init__()
         self.actor = perceptron(observations, hidden, actions, 0.01)

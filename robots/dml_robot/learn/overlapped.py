@@ -1,8 +1,8 @@
 """PPO that learns on the device from one rollout while the CPU's cores simulate the next.
 
-A rollout is acted with the weights from before the update that runs beside it. PPO's ratio is to
-the policy that acted, so that is no error, only one update of delay; and because nothing depends on
-which side is done first, a run has the same numbers every time.
+A rollout uses the weights from before the update that runs at the same time. PPO's ratio is to the
+policy that acted, so the result is correct, with one update of delay; and because neither side
+depends on which finishes first, a run is reproducible.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class OverlappedTrainer:
     """The way "overlapped"."""
 
     def __init__(self, settings: Settings) -> None:
-        """Make the arms on the CPU, the networks on the device, and a thread that simulates."""
+        """Create the arms on the CPU, the networks on the device, and a thread that simulates."""
         self.steps = 0
         self._device = torch.device(settings.device)
         self._arms, self._horizon = settings.parallel or 1, settings.horizon or 1
@@ -39,8 +39,8 @@ class OverlappedTrainer:
         self._features = self._env.single_observation_space.shape[0]
         self._joints = self._env.single_action_space.shape[0]
         network = ActorCritic(self._features, self._joints, settings.hidden)
-        # The actor that simulates; the other thread must not draw from the generator that the
-        # update draws from.
+        # The simulating thread's copy of the actor; that thread must not draw from the generator
+        # that the update draws from.
         self._acting = copy.deepcopy(network)
         self._noise = torch.Generator().manual_seed(settings.seed)
         self._observation: Tensor = self._env.reset(seed=settings.seed)[0]
@@ -52,12 +52,12 @@ class OverlappedTrainer:
         self._pending: Future[Rollout] | None = None
 
     def iterate(self) -> Metrics:
-        """Learn from the rollout that is there while the next one is simulated."""
+        """Learn from the present rollout while the next one is simulated."""
         if self._pending is None:
             self._pending = self._thread.submit(self._collect)
         self._hold(self._pending.result())
         self._pending = self._thread.submit(self._collect)
-        # The numbers and the weights come in one read.
+        # Figures and weights are read back together.
         found = self._update().cpu()
         self.steps += self._arms * self._horizon
         numbers, weights = found[: len(METRICS)].tolist(), found[len(METRICS) :]
@@ -71,8 +71,8 @@ class OverlappedTrainer:
         return policy_of(self._ppo.network)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the networks, the arms, the rollout that is not learnt from yet, and the
-        generators' states.
+        """Return the networks, the arms, the rollout not yet learnt from, and the generators'
+        states.
         """
         return checkpoint.copied(
             {
@@ -88,7 +88,7 @@ class OverlappedTrainer:
         )
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a state; before the first iteration."""
+        """Restore a state; only before the first iteration."""
         self._ppo.load_state_dict(state["ppo"])
         self._acting.load_state_dict(state["acting"])
         self._env.load_state_dict(state["env"])
@@ -101,12 +101,12 @@ class OverlappedTrainer:
             self._pending.set_result(Rollout(*state["rollout"]))
 
     def close(self) -> None:
-        """End the thread and the simulator."""
+        """Stop the thread and the simulator."""
         self._thread.shutdown(cancel_futures=True)
         self._env.close()
 
     def _hold(self, rollout: Rollout) -> None:
-        """Bring a rollout to the device, into the tensors that the update reads."""
+        """Copy a rollout to the device, into the tensors that the update reads."""
         if self._rollout is None:
             self._rollout = Rollout(*(part.to(self._device, copy=True) for part in rollout))
         else:

@@ -1,4 +1,4 @@
-"""`--parallel auto`: how many arms a machine simulates best, found by measuring."""
+"""`--parallel auto`: the best number of arms for a machine, found by measuring."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from dml_robot.learn.settings import Settings
 from dml_robot.learn.train import make_trainer
 
 SHARE = 0.5
-"""How much of the free memory a run may take."""
+"""The fraction of the free memory that a run may use."""
 GAIN = 1.15
-"""How many times faster twice the arms must be: more arms mean fewer updates for the same steps."""
+"""The minimum speed-up from doubling the arms: more arms mean fewer updates for the same number of steps."""
 SECONDS = 20.0
-"""After which no larger number is tried."""
+"""Time limit in seconds, after which no larger number is tried."""
 FIRST = {"device": 256, "overlapped": 8, "sb3": 2}
 MOST = {"device": 32768, "overlapped": 1024, "sb3": 64}
 
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """What a number of arms costs and brings."""
+    """Speed and memory of a number of arms."""
 
     arms: int
     speed: float
-    """Control steps a second, learning included."""
+    """Control steps per second, learning included."""
     memory: int
-    """Bytes at the most."""
+    """Peak memory in bytes."""
 
 
 def choose(settings: Settings, tell: Callable[[str], None]) -> int:
-    """Return a number of arms for settings that leave it open; `tell` is given a line on each that
-    was measured.
+    """Return a number of arms for settings that leave it open; `tell` is called with a line for
+    each measured number.
     """
     way = dataclasses.replace(settings, parallel=None).checked().way
     device = torch.device(settings.device)
@@ -50,15 +50,14 @@ def choose(settings: Settings, tell: Callable[[str], None]) -> int:
 
 
 def best(measure: Callable[[int], Measured], first: int, most: int, memory: int, tell: Callable[[str], None]) -> int:
-    """Return the number of arms, from `first` by doubling to `most`, beyond which it is no longer
-    worth it.
+    """Return the number of arms: doubled from `first` up to `most` for as long as it pays.
 
-    A number is tried only if the two before let expect that it fits into `memory`, in bytes.
+    A number is tried only if, by the two before, it is expected to fit into `memory` bytes.
     """
     chosen = measure(first)
     tell(_line(chosen))
-    begun = time.monotonic()  # the first also paid for what is imported and compiled once
-    expected = chosen.memory  # what it grows by is not known before the second
+    begun = time.monotonic()  # the first measurement includes one-time imports and compilation
+    expected = chosen.memory  # the growth is unknown before the second measurement
     while 2 * chosen.arms <= most and expected <= memory and time.monotonic() - begun < SECONDS:
         try:
             tried = measure(2 * chosen.arms)
@@ -67,7 +66,7 @@ def best(measure: Callable[[int], Measured], first: int, most: int, memory: int,
         tell(_line(tried))
         if tried.speed < GAIN * chosen.speed:
             break
-        # Memory grows by so much for each arm, and begins with what does not depend on them.
+        # Memory is a constant plus an amount per arm.
         expected = tried.memory + 2 * max(0, tried.memory - chosen.memory)
         chosen = tried
     return chosen.arms
@@ -78,7 +77,7 @@ def _measure(settings: Settings, device: torch.device) -> Measured:
     try:
         with devices.told(device):
             devices.peak_memory(device, reset=True)
-            for _ in range(2):  # what is compiled, made or captured once
+            for _ in range(2):  # one-time work: compilation, allocation and capture
                 trainer.iterate()
             before, begun = trainer.steps, time.perf_counter()
             trainer.iterate()

@@ -1,8 +1,7 @@
-"""Proximal policy optimisation (Schulman et al., arXiv 1707.06347) with nothing in it that waits
-for the device.
+"""Proximal policy optimisation (Schulman et al., arXiv 1707.06347) without waiting for the device.
 
-Neither the learning rate, which falls to zero over the run, nor the losses pass through the host:
-so an update can be captured as a graph.
+Neither the learning rate, which falls to zero over the run, nor the losses are read by the host, so
+an update can be captured as a graph.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 from dml_robot.learn.network import ActorCritic
 
 DISCOUNT = 0.9
-"""What a step later counts: the reward is for progress, so what is seconds away says little of an action."""
+"""The discount per step: the reward is for progress, so rewards seconds later depend little on an action."""
 TRACE = 0.95
 """The lambda of generalised advantage estimation (arXiv 1506.02438)."""
 CLIP = 0.2
@@ -25,31 +24,31 @@ MAX_GRADIENT = 1.0
 
 
 class Rollout(NamedTuple):
-    """T steps of N arms; float32, the first two dimensions are (T, N)."""
+    """T steps of N arms; float32; the first two dimensions are (T, N)."""
 
     observation: Tensor
-    """(T, N, features): what was acted on."""
+    """(T, N, features): the policy's input."""
     action: Tensor
     """(T, N, joints), before clipping."""
     log_probability: Tensor
-    """(T, N): the actions' log density where they were drawn."""
+    """(T, N): the actions' log density in the policy that drew them."""
     reward: Tensor
     final: Tensor
-    """(T, N, features): what the step led to, before a new episode began."""
+    """(T, N, features): the observation after the step, before a new episode begins."""
     terminated: Tensor
-    """1 where the episode reached its end, so that nothing was to come."""
+    """1 where the episode terminated, so that no reward follows."""
     ended: Tensor
-    """1 where the episode ended, by itself or by its time."""
+    """1 where the episode ended: terminated or truncated."""
     success: Tensor
     """1 where the target counts as reached."""
     distance: Tensor
     """Metres from the tool to the target."""
     violations: Tensor
-    """How many limits were broken."""
+    """Number of violated limits."""
 
 
 class Frame(NamedTuple):
-    """One step of N arms, as `Rollout` has T."""
+    """One step of N arms; `Rollout` has T of them."""
 
     observation: Tensor
     action: Tensor
@@ -63,7 +62,7 @@ class Frame(NamedTuple):
 
 
 METRICS = ("reward", "episodes", "successes", "distances", "violations", "divergence", "value_loss", "learning_rate")
-"""What an update's numbers are: `reward` a step on average, `distances` the sum over ended episodes."""
+"""Names of an update's figures: `reward` is the mean per step, `distances` the sum over ended episodes."""
 
 
 def advantages(reward: Tensor, value: Tensor, after: Tensor, terminated: Tensor, ended: Tensor) -> Tensor:
@@ -84,8 +83,8 @@ class Ppo:
     """A network, its optimizer, and the update."""
 
     def __init__(self, network: ActorCritic, device: torch.device, learning_rate: float, updates: int) -> None:
-        """Take the network to the device; the learning rate is where it begins, and zero after so
-        many updates.
+        """Move the network to the device; the learning rate starts at `learning_rate` and falls to
+        zero over `updates` updates.
         """
         self.network = network.to(device)
         self._parameters = list(self.network.parameters())
@@ -99,8 +98,8 @@ class Ppo:
         )
 
     def update(self, rollout: Rollout, batches: int) -> Tensor:
-        """Learn from a rollout in `EPOCHS` rounds of `batches` gradients; return `METRICS`, a
-        tensor on the device.
+        """Learn from a rollout in `EPOCHS` epochs of `batches` gradient steps; return `METRICS` as
+        a tensor on the device.
 
         `batches` divides the number of steps in the rollout.
         """
@@ -109,7 +108,7 @@ class Ppo:
             self._learning_rate.copy_(self._highest * left.clamp(min=0))
             self._done += 1
         packed = self._pack(rollout)
-        # One order for all rounds: with thousands of arms another one teaches nothing more.
+        # The same permutation for all epochs: with thousands of arms another one gains nothing.
         order = torch.randperm(packed.shape[0], device=packed.device)
         parts = packed.index_select(0, order).chunk(batches)
         features, joints = rollout.observation.shape[-1], rollout.action.shape[-1]
@@ -131,13 +130,13 @@ class Ppo:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that training changes; the tensors are the ones that it changes."""
+        """Return the state that training changes; the tensors are shared, not copied."""
         optimizer = self._optimizer.state_dict()
         return {"network": self.network.state_dict(), "optimizer": optimizer, "done": self._done}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave, into the tensors that a graph may have been captured
-        with.
+        """Copy a state of `state_dict` into the existing tensors, with which a graph may have been
+        captured.
         """
         self.network.load_state_dict(state["network"])
         self._optimizer.load_state_dict(state["optimizer"])
@@ -147,7 +146,7 @@ class Ppo:
 
     @torch.no_grad()
     def _pack(self, rollout: Rollout) -> Tensor:
-        """Return what is learnt from, a row a step: observation, action, log density, advantage,
+        """Return the training data, one row per step: observation, action, log density, advantage,
         return.
         """
         value, after = self.network.value(torch.stack((rollout.observation, rollout.final))).unbind()
@@ -159,7 +158,7 @@ class Ppo:
         return rows.flatten(0, 1)
 
     def _step(self, columns: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
-        """Do one gradient step; return the divergence from the policy that acted, and the value's
+        """Do one gradient step; return the divergence from the policy that acted, and the value
         loss.
         """
         observation, action, before, gain, target = columns
@@ -174,15 +173,13 @@ class Ppo:
         nn.utils.clip_grad_norm_(self._parameters, MAX_GRADIENT)
         self._optimizer.step()
         with torch.no_grad():
-            # An estimate that is never below zero (http://joschu.net/blog/kl-approx.html).
+            # An estimate that is never negative (http://joschu.net/blog/kl-approx.html).
             divergence = (ratio - 1 - change).mean()
         return divergence, value_loss.detach()
 
 
 def act(env: Any, observation: Tensor, action: Tensor) -> tuple[Frame, Tensor]:
-    """Do one step of all arms of a simulator; return it with the observation that the next one is
-    acted on.
-    """
+    """Step all arms of a simulator; return the step and the next observation."""
     after, reward, terminated, truncated, info = env.step(action.clamp(-1, 1))
     frame = Frame(
         observation,
@@ -201,9 +198,9 @@ def act(env: Any, observation: Tensor, action: Tensor) -> tuple[Frame, Tensor]:
 @torch.no_grad()
 def rollout_of(frames: list[Frame], network: ActorCritic, noise: Tensor) -> Rollout:
     """Return the rollout of T frames whose actions were drawn with `noise`, (T, N, joints), of
-    deviation one.
+    standard deviation one.
     """
     stacked = Frame(*(torch.stack(column) for column in zip(*frames, strict=True)))
-    # The mean cancels: an action is its mean and the noise times the deviation.
+    # The mean cancels: an action is its mean plus the noise times the deviation.
     log_probability = network.log_probability(torch.zeros_like(noise), noise * network.log_deviation.exp())
     return Rollout(stacked.observation, stacked.action, log_probability, *stacked[2:])

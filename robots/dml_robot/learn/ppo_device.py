@@ -1,5 +1,5 @@
-"""PPO whose simulator, rollout and update are all on the device: one iteration is one graph and one
-read.
+"""PPO with simulator, rollout and update on the device: one graph and one read-back per
+iteration.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class DeviceTrainer:
     """The way "device"."""
 
     def __init__(self, settings: Settings) -> None:
-        """Make the arms, the networks and what an iteration is."""
+        """Create the arms, the networks and the iteration."""
         self.steps = 0
         self._device = torch.device(settings.device)
         self._arms, self._horizon = settings.parallel or 1, settings.horizon or 1
@@ -36,14 +36,14 @@ class DeviceTrainer:
         updates = -(-(settings.steps or 1) // (self._arms * self._horizon))
         self._ppo = Ppo(network, self._device, settings.learning_rate or 1e-3, updates)
         self._observation = self._env.reset(seed=settings.seed)[0].clone()
-        # Episodes that began together would end together, and an iteration would see one part of
-        # them only.
+        # Random elapsed times: episodes that begin together would end together, and an iteration
+        # would see only one part of them.
         elapsed = torch.randint(self._env.task.limit_periods, (self._arms,), dtype=torch.int32)
         self._env.state = self._env.state._replace(elapsed=elapsed.to(self._device))
         self._iteration = Graphed(self._iterate, self._device, settings.graphs)
 
     def iterate(self) -> Metrics:
-        """Do one iteration; its numbers are all that is read from the device."""
+        """Run one iteration; only its figures are read back from the device."""
         numbers = self._iteration().tolist()
         self.steps += self._arms * self._horizon
         return per_episode(dict(zip(METRICS, numbers, strict=True)))
@@ -65,8 +65,8 @@ class DeviceTrainer:
         )
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a state; before the first iteration, because a graph knows its tensors by
-        their addresses.
+        """Restore a state; only before the first iteration, because a graph addresses its tensors
+        in memory.
         """
         self._ppo.load_state_dict(state["ppo"])
         self._env.load_state_dict(state["env"])
@@ -75,13 +75,11 @@ class DeviceTrainer:
         self.steps = state["steps"]
 
     def close(self) -> None:
-        """End the simulator."""
+        """Stop the simulator."""
         self._env.close()
 
     def _iterate(self) -> Tensor:
-        """Simulate the horizon and learn from it; the arms' state is in the same tensors
-        afterwards.
-        """
+        """Simulate the horizon and learn from it; the arms' state stays in the same tensors."""
         return self._ppo.update(self._collect(), self._batches)
 
     @torch.no_grad()
@@ -103,8 +101,8 @@ class DeviceTrainer:
 
 
 def batches_of(steps: int, batch_size: int) -> int:
-    """Return into how many batches of about `batch_size` a rollout is cut: a number that divides
-    `steps`.
+    """Return the number of batches of about `batch_size` that a rollout is divided into: a divisor
+    of `steps`.
     """
     wanted = max(1, round(steps / batch_size))
     return next(number for number in range(wanted, 0, -1) if steps % number == 0)

@@ -1,4 +1,4 @@
-"""The line that says how a run is doing."""
+"""The progress line of a run."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from dml_robot.learn.curve import Row
 
 
 class Bar:
-    """A progress bar with reward, success, distance and steps a second; away from a terminal, a
-    line now and then.
+    """A progress bar with reward, success, distance and steps per second; if the output is not a
+    terminal, a line now and then.
     """
 
     INTERVAL = 10.0
-    """Seconds between two lines where there is no terminal."""
+    """Seconds between two lines when the output is not a terminal."""
     EPISODES = 500
-    """Over how many episodes, the latest, success and distance are taken."""
+    """The number of latest episodes over which success and distance are averaged."""
 
     def __init__(self, console: Console, total: int, done: int) -> None:
-        """Begin at `done` of `total` control steps."""
+        """Start at `done` of `total` control steps."""
         self._console, self._begun, self._done, self._total = console, time.monotonic(), done, total
         self._printed = self._begun
         self._recent: deque[Row] = deque()
@@ -33,7 +33,7 @@ class Bar:
         self._task = self._bar.add_task("", total=total, completed=done)
 
     def show(self, row: Row) -> None:
-        """Show the numbers of an iteration."""
+        """Show an iteration's figures."""
         self._reward = row["reward"]
         if row["episodes"]:
             self._recent.append(row)
@@ -47,9 +47,7 @@ class Bar:
             self._printed = now
 
     def recent(self) -> Row:
-        """Return success and distance over the latest episodes; empty before the first one
-        ended.
-        """
+        """Return success and distance over the latest episodes; empty before the first one ends."""
         episodes = sum(row["episodes"] for row in self._recent)
         names = ("success", "distance") if episodes else ()
         return {name: sum(row[name] * row["episodes"] for row in self._recent) / episodes for name in names}
@@ -62,7 +60,7 @@ class Bar:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the bar as it is."""
+        """Leave the bar on the terminal."""
         self._bar.stop()
 
     def _line(self, steps: float, now: float) -> str:

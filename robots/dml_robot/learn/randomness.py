@@ -1,4 +1,4 @@
-"""The state of a device's default generator, which a run takes up where it stopped."""
+"""The state of a device's default generator, saved and restored for resuming a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def seed(device: torch.device, number: int) -> None:
-    """Seed the CPU's generator, which networks are initialised with, and the device's."""
+    """Seed the CPU's generator, with which networks are initialised, and the device's."""
     torch.manual_seed(number)
     if device.type != "cpu":
         _module(device).manual_seed(number)
@@ -24,8 +24,8 @@ def state(device: torch.device) -> dict[str, Tensor]:
 
 
 def restore(device: torch.device, found: dict[str, Tensor]) -> None:
-    """Set what `state` returned. What was saved on a device of another type goes on with that
-    device's seed.
+    """Restore the states of `state`. If they are from a device of another type, the device's
+    generator keeps its seed.
     """
     torch.set_rng_state(found["cpu"])
     if device.type in found and device.type != "cpu":

@@ -24,24 +24,24 @@ from dml_robot.sim import make
 _log = logging.getLogger(__name__)
 
 REPLAY = 200_000
-"""How many steps SAC and TD3 remember: all but the last of a short run, and 47 MB."""
+"""Capacity in steps of SAC's and TD3's replay buffer: nearly all steps of a short run, and 47 MB."""
 LEARNING_STARTS = 2_000
 OFF_POLICY_STEPS = 1_024
-"""How many control steps an iteration of SAC and TD3 has."""
+"""Number of control steps in an iteration of SAC and TD3."""
 
 
 class Sb3Trainer:
     """The way "sb3"."""
 
     def __init__(self, settings: Settings) -> None:
-        """Make the arms, and the algorithm on the device."""
+        """Create the arms, and the algorithm on the device."""
         self._device = torch.device(settings.device)
         randomness.seed(self._device, settings.seed)
         np.random.seed(settings.seed % 2**32)  # the replay buffer draws from this generator
-        # Where the arms are simulated on the device, what goes to and fro is the arms' numbers.
+        # If the arms are simulated on the device, only their figures are transferred.
         place = self._device if settings.sim == "batched" else torch.device("cpu")
         self._env = _Arms(make(settings.sim, settings.parallel or 1, place, settings.seed, as_torch=place), place)
-        self._env.action_space.seed(settings.seed)  # SAC and TD3 begin with actions from there
+        self._env.action_space.seed(settings.seed)  # SAC's and TD3's first actions are drawn from it
         self._sums = _Sums()
         self._on_policy = settings.algorithm == "ppo"
         network = {"net_arch": list(settings.hidden), "activation_fn": nn.ELU if self._on_policy else nn.ReLU}
@@ -60,8 +60,8 @@ class Sb3Trainer:
             self._model: Any = PPO(**common, n_steps=settings.horizon, n_epochs=10)
             self._chunk = arms * (settings.horizon or 1)
         else:
-            # As many gradients as steps of all arms would be the algorithms' own; a quarter learns
-            # as far sooner.
+            # The algorithms' default is one gradient per step of each arm; a quarter as many learn
+            # as much in less time.
             off = {
                 "buffer_size": REPLAY,
                 "learning_starts": LEARNING_STARTS,
@@ -102,7 +102,7 @@ class Sb3Trainer:
         return Policy(_linear(policy.actor.mu), "relu", "tanh")
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the networks, their optimizers, what is remembered, the arms and the generators'
+        """Return the networks, their optimizers, the replay buffer, the arms and the generators'
         states.
         """
         model = self._model
@@ -122,7 +122,7 @@ class Sb3Trainer:
         )
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Restore a state."""
         model = self._model
         model.set_parameters(state["parameters"], device=self._device)
         with torch.no_grad():
@@ -139,11 +139,11 @@ class Sb3Trainer:
         self._env.action_space.np_random.bit_generator.state = state["actions"]
 
     def close(self) -> None:
-        """End the simulator."""
+        """Stop the simulator."""
         self._env.close()
 
     def _variables(self) -> list[tuple[str, torch.Tensor]]:
-        """Return what is learnt and is not in the parameters: the logarithm of SAC's entropy
+        """Return learnt variables that are not parameters: the logarithm of SAC's entropy
         coefficient.
         """
         found = getattr(self._model, "log_ent_coef", None)
@@ -167,8 +167,8 @@ _REPLAYED = ("observations", "next_observations", "actions", "rewards", "dones",
 
 
 class _Arms(VecEnv):
-    """A simulator of this package as Stable-Baselines3 expects one: arrays, and a dictionary for
-    each arm.
+    """Adapts a simulator of this package to Stable-Baselines3: arrays, and a dictionary for each
+    arm.
     """
 
     def __init__(self, arms: Any, device: torch.device) -> None:
@@ -219,7 +219,7 @@ class _Arms(VecEnv):
 
 
 class _Sums(BaseCallback):
-    """Adds up what the steps of an iteration tell."""
+    """Sums the figures of an iteration's steps."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a training run is told: checked once, kept in its checkpoints."""
+"""Settings of a training run: checked once, stored in its checkpoints."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ WAYS = ("sb3", "device", "overlapped")
 
 @dataclass(frozen=True)
 class Settings:
-    """A training run: what of it may be chosen.
+    """The settings of a training run.
 
-    `way` is how it learns: "sb3" is Stable-Baselines3, "device" simulates and learns on the device,
-    "overlapped" simulates on the CPU's cores while the device learns. "auto" is "device" for PPO on
-    the batched simulator, "overlapped" for PPO on MuJoCo, and "sb3" for the other algorithms.
-    Numbers that are None are the way's own (`defaults`).
+    `way` is the way of training: "sb3" is Stable-Baselines3, "device" simulates and learns on the
+    device, "overlapped" simulates on the CPU's cores while the device learns. "auto" is "device"
+    for
+    PPO on the batched simulator, "overlapped" for PPO on MuJoCo, and "sb3" for the other
+    algorithms.
+    None stands for the way's default (`defaults`).
     """
 
     algorithm: str = "ppo"
@@ -28,23 +30,23 @@ class Settings:
     way: str = "auto"
     device: str = "cpu"
     parallel: int | None = None
-    """How many arms are simulated side by side."""
+    """Number of arms simulated in parallel."""
     steps: int | None = None
-    """How many control steps of one arm the run has in all."""
+    """Total number of control steps of single arms in the run."""
     seed: int = 0
     learning_rate: float | None = None
     batch_size: int | None = None
-    """How many steps one gradient is of."""
+    """Number of steps in the batch of one gradient."""
     horizon: int | None = None
-    """PPO: how many steps of each arm an iteration has."""
+    """PPO: number of steps of each arm in an iteration."""
     hidden: tuple[int, ...] = field(default=(64, 64))
     """The widths of the networks' hidden layers."""
     graphs: bool = True
-    """Whether an iteration is captured as a graph on devices that can (dml, CUDA)."""
+    """Whether an iteration is captured as a graph on devices that support it (dml, CUDA)."""
 
     def checked(self) -> Settings:
-        """Return these settings with everything chosen that was left open; raise SettingsError
-        where they cannot be.
+        """Return these settings with all defaults filled in; raise SettingsError if they are
+        invalid.
         """
         _one_of("algorithm", self.algorithm, ALGORITHMS)
         _one_of("simulator", self.sim, SIMULATORS)
@@ -75,12 +77,12 @@ class Settings:
 
     @staticmethod
     def of(state: dict[str, Any]) -> Settings:
-        """Return the settings that `state_dict` gave."""
+        """Return the settings of a `state_dict`."""
         return Settings(**{**state, "hidden": tuple(state["hidden"])})
 
 
 def defaults(way: str, algorithm: str) -> dict[str, Any]:
-    """Return what a way chooses by itself: values by the names of `Settings`."""
+    """Return a way's defaults: values by the names of `Settings`."""
     if way == "device":
         return {"parallel": 512, "steps": 6_000_000, "learning_rate": 1e-3, "batch_size": 2048, "horizon": 16}
     if way == "overlapped":

@@ -1,5 +1,5 @@
-"""The training loop, the same for every way: iterations, what is shown and written of them, and how
-they end.
+"""The training loop, shared by all ways: iterations, progress, checkpoints, and the end of a
+run.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from dml_robot.learn.trainer import Trainer
 
 @dataclass
 class Run:
-    """What there is of a training run."""
+    """A training run: settings, trainer and files."""
 
     settings: Settings
     trainer: Trainer
     out: Path
     rows: list[Row] = field(default_factory=list)
     seconds: float = 0.0
-    """For how long the run trained, with what came before it was taken up again."""
+    """Training time of the run in seconds, including the time before it was resumed."""
 
     @property
     def path(self) -> Path:
-        """Where its checkpoint is."""
+        """The checkpoint's path."""
         return self.out / "checkpoint.pt"
 
     def save(self) -> None:
-        """Write the checkpoint, then the learning curve; raise CheckpointError where the disk does
-        not take them.
+        """Write the checkpoint, then the learning curve; raise CheckpointError if they cannot be
+        written.
         """
         contents = {
             "settings": self.settings.state_dict(),
@@ -62,16 +62,16 @@ class Run:
 
 
 def begin(settings: Settings, out: Path) -> Run:
-    """Return a run from its beginning."""
+    """Return a new run."""
     settings = settings.checked()
     return Run(settings, make_trainer(settings), out)
 
 
 def resume(path: Path, out: Path | None = None, changes: dict[str, Any] | None = None) -> Run:
-    """Return the run of a checkpoint where it was saved.
+    """Return a run restored from a checkpoint.
 
-    Of its settings `changes` may name others for "steps", "device" and "graphs"; raise
-    SettingsError for the rest.
+    `changes` may replace the settings "steps", "device" and "graphs"; raise SettingsError for
+    others.
     """
     contents = checkpoint.read(path)
     if contents.get("training") is None:
@@ -94,14 +94,14 @@ def resume(path: Path, out: Path | None = None, changes: dict[str, Any] | None =
 def train(
     run: Run, console: Console, save_every: int | None = None, watch: Callable[[Run], bool] | None = None
 ) -> None:
-    """Train to the end of the settings' steps, saving every `save_every` control steps and at the
+    """Train for the settings' number of steps, saving every `save_every` control steps and at the
     end.
 
-    `watch` is called after each iteration; when it returns true, the run ends there. So it does
-    after an interrupt (Ctrl-C), at the end of the iteration; a second one ends the process as ever.
-    Raise DeviceError when the device is lost, naming what was saved, and CheckpointError when the
-    last checkpoint cannot be written; one on the way that cannot be is told and tried again at its
-    next time.
+    `watch` is called after each iteration; when it returns true, the run ends. An interrupt
+    (Ctrl-C) ends the run after the iteration; a second one ends the process as usual. Raise
+    DeviceError when the device is lost, naming the last checkpoint, and CheckpointError when the
+    last checkpoint cannot be written; a failure to write an intermediate checkpoint is reported,
+    and the next one is tried.
     """
     try:
         with _interrupts() as interrupted:
@@ -149,7 +149,7 @@ def _train(
 
 
 def make_trainer(settings: Settings) -> Trainer:
-    """Return the trainer of checked settings."""
+    """Return the trainer for checked settings."""
     with devices.told(torch.device(settings.device)):
         if settings.way == "device":
             from dml_robot.learn.ppo_device import DeviceTrainer
@@ -182,7 +182,7 @@ def _iterate(run: Run) -> Row:
 
 @contextmanager
 def _interrupts() -> Iterator[threading.Event]:
-    """Give an event that the first interrupt sets; the second one is as ever."""
+    """Yield an event that the first interrupt sets; the second one acts as usual."""
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted

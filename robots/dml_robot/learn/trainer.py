@@ -1,4 +1,4 @@
-"""What the training loop asks of a way to train."""
+"""The interface between the training loop and a way to train."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ class Trainer(Protocol):
     """Control steps so far, of all arms together."""
 
     def iterate(self) -> Metrics:
-        """Do one iteration and return its numbers."""
+        """Run one iteration and return its figures."""
         ...
 
     def policy(self) -> Policy:
-        """Return a copy, on the CPU, of the policy as it is, deterministic."""
+        """Return a copy of the present policy, deterministic, on the CPU."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that the next iterations depend on, copied; between iterations only."""
+        """Return a copy of the complete state; only between iterations."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where `state_dict` was asked, with the bits of a run that was not interrupted."""
+        """Continue from a state of `state_dict`, bit-identical to a run that was not
+        interrupted.
+        """
         ...
 
     def close(self) -> None:
-        """End threads and simulators."""
+        """Stop threads and simulators."""
         ...
 
 
 def per_episode(metrics: Metrics) -> Metrics:
-    """Replace sums over the iteration's ended episodes by means; without an ended episode there are
-    none.
-    """
+    """Replace sums over the iteration's ended episodes by means; omit them if no episode ended."""
     episodes = metrics["episodes"]
     found = {name: value for name, value in metrics.items() if name not in ("successes", "distances")}
     if episodes:

@@ -1,4 +1,4 @@
-"""Two simulators of the arm with one interface; `make` is the way in."""
+"""Two simulators of the arm with one interface; `make` creates them."""
 
 from .make import make
 

@@ -1,4 +1,4 @@
-"""What both simulators are: many arms with one task, as gymnasium's `VectorEnv`."""
+"""The common base of both simulators: many arms with one task, as gymnasium's `VectorEnv`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ..task import ACTION_SIZE, OBSERVATION_SIZE, ReachTask
 
 
 class Arms(VectorEnv[Any, Any, Any]):
-    """Arms that all have the same task. What goes in and out are tensors or arrays, as the
-    simulator says.
+    """Arms that all have the same task. Inputs and outputs are tensors or arrays, depending on the
+    simulator.
 
-    `step` takes (N, 6) actions and gives (N, 24) observations, (N,) rewards, (N,) terminated, (N,)
-    truncated, and of the state before any new episode (N,) "success", (N,) "distance" (metres),
-    (N,) "violations" (0 or 1) and (N, 24) "final_obs", with (N,) "_final_obs" saying where an
-    episode ended. A new one begins in the same step.
+    `step` takes (N, 6) actions and returns (N, 24) observations, (N,) rewards, (N,) terminated,
+    (N,) truncated, and for the state before any new episode (N,) "success", (N,) "distance"
+    (metres), (N,) "violations" (0 or 1) and (N, 24) "final_obs", with (N,) "_final_obs" for the
+    arms whose episode ended. A new one begins in the same step.
 
     Args:
-        count: how many arms.
-        task: what they are to do.
+        count: number of arms.
+        task: their task.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": []}
@@ -33,23 +33,23 @@ class Arms(VectorEnv[Any, Any, Any]):
     def __init__(self, count: int, task: ReachTask) -> None:
         """Set the spaces."""
         self.num_envs, self.task = count, task
-        # Coordinates and fractions are near -1 to 1, and a servo may pass its motion's ends by a
-        # hair.
+        # Coordinates and fractions are about -1 to 1, and a servo may pass the ends of its motion
+        # slightly.
         self.single_observation_space = Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32)
         self.single_action_space = Box(-1.0, 1.0, (ACTION_SIZE,), np.float32)
         self.observation_space = batch_space(self.single_observation_space, count)
         self.action_space = batch_space(self.single_action_space, count)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        """Raise SettingsError where actions have another shape than (N, 6)."""
+        """Raise SettingsError unless actions have the shape (N, 6)."""
         expected = (self.num_envs, ACTION_SIZE)
         if tuple(shape) != expected:
             raise SettingsError(f"actions have shape {tuple(shape)}, not {expected}")
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that a later run needs to go on exactly from here, on the CPU."""
+        """Return the complete state, from which a later run continues exactly, on the CPU."""
 
     @abstractmethod
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Go on from `state_dict`; raise CheckpointError if it does not fit these arms."""
+        """Continue from a `state_dict`; raise CheckpointError if it does not fit these arms."""

@@ -1,5 +1,5 @@
-"""A simulator of numpy's arrays as one of tensors, for those who learn and do not care which it
-is.
+"""Adapts a simulator of numpy arrays to tensors, so that learning code need not distinguish
+them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .mujoco import MujocoArms
 
 
 class AsTorch(Arms):
-    """`MujocoArms` with tensors on a device going in and coming out.
+    """`MujocoArms` with tensors on a device as inputs and outputs.
 
     Args:
         arms: the simulator.
@@ -33,13 +33,13 @@ class AsTorch(Arms):
         return self._tensor(observation), info
 
     def step(self, actions: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, dict[str, Any]]:
-        """As `MujocoArms.step`. Waits for the device, as actions have to come from it."""
+        """As `MujocoArms.step`. Waits for the device to read the actions back."""
         observation, reward, terminated, truncated, info = self._arms.step(actions.detach().float().cpu().numpy())
         tensors = (self._tensor(array) for array in (observation, reward, terminated, truncated))
         return *tensors, {name: self._tensor(array) for name, array in info.items()}
 
     def close_extras(self, **kwargs: Any) -> None:
-        """End the simulator's threads."""
+        """Stop the simulator's threads."""
         self._arms.close()
 
     def state_dict(self) -> dict[str, Any]:

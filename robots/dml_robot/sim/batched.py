@@ -21,10 +21,10 @@ class BatchedArms(Arms):
     waits for it.
 
     Args:
-        count: how many arms.
-        device: where they are.
+        count: number of arms.
+        device: of the arms' state.
         seed: of first poses and targets.
-        task: what they are to do.
+        task: their task.
     """
 
     def __init__(self, count: int, device: torch.device, seed: int, task: ReachTask) -> None:
@@ -36,8 +36,8 @@ class BatchedArms(Arms):
 
     @property
     def state(self) -> EpisodeState:
-        """All that changes from step to step. A step replaces it and writes into none of its
-        tensors.
+        """The complete state that changes from step to step. A step replaces it and does not write
+        into its tensors.
         """
         return self._episodes.state
 
@@ -46,7 +46,7 @@ class BatchedArms(Arms):
         self._episodes.state = state
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Tensor, dict[str, Any]]:
-        """Begin new episodes for all arms; with a seed, those of that seed from the first.
+        """Begin new episodes for all arms; with a seed, from its first episode.
 
         Returns:
             (N, 24) observations, and an empty dictionary.
@@ -67,7 +67,7 @@ class BatchedArms(Arms):
             kind = f"{actions.dtype} on {actions.device}" if isinstance(actions, Tensor) else type(actions).__name__
             raise SettingsError(f"actions have to be a tensor of real numbers on {self.device}, not {kind}")
         self.check_shape(actions.shape)
-        # Detached: a graph of all steps since the first would never be freed.
+        # Detached: the autograd graph of all steps since the first would never be freed.
         actions = actions.detach()
         invalid = actions.isnan().any(-1)
         action = actions.float().nan_to_num(0.0).clamp(-1.0, 1.0)
@@ -85,9 +85,9 @@ class BatchedArms(Arms):
         return moved.observation, moved.reward, moved.terminated, moved.truncated, info
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that a later run needs to go on exactly from here, on the CPU."""
+        """Return the complete state, from which a later run continues exactly, on the CPU."""
         return self._episodes.state_dict()
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Go on from `state_dict`; raise CheckpointError if it does not fit these arms."""
+        """Continue from a `state_dict`; raise CheckpointError if it does not fit these arms."""
         self._episodes.load_state_dict(saved)

@@ -1,5 +1,5 @@
-"""The episodes of many arms: where they begin, what they observe, and when they end. Both
-simulators keep them here.
+"""The episodes of many arms, shared by both simulators: initial states, observations, rewards and
+ends.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from ..errors import CheckpointError
 from ..task import ANGLES, LAST_ACTION, OBSERVATION_SIZE, TARGET, TOOL, Observer, ReachTask
 
 POOL = 1 << 14
-"""Pairs of a first pose and a target that a seed makes. Episodes walk through them: a step draws no random numbers."""
+"""Number of pairs of a first pose and a target per seed. Episodes use them in turn: a step draws no random numbers."""
 
 
 class EpisodeState(NamedTuple):
-    """What changes from step to step, of N arms."""
+    """The state of N arms that changes from step to step."""
 
     arms: Tensor
     """(N, 24) float32, laid out as an observation, in radians, radians per second and metres."""
     elapsed: Tensor
     """(N,) int32, periods since the episode began."""
     held: Tensor
-    """(N,) int32, how many periods in a row ended with the tool at the target."""
+    """(N,) int32, number of consecutive periods that ended with the tool at the target."""
     row: Tensor
-    """(N,) int32, the pair of the pool that the episode began with."""
+    """(N,) int32, index of the pair in the pool that the episode began with."""
 
 
 class Transition(NamedTuple):
-    """What a step gives for N arms."""
+    """The results of a step for N arms."""
 
     observation: Tensor
     """(N, 24) float32; of a new episode where the old one ended."""
@@ -55,7 +55,7 @@ class Transition(NamedTuple):
 
 @lru_cache(maxsize=4)
 def _pool(seed: int, spread: float) -> Tensor:
-    """(POOL, 24) states that episodes of a seed begin in, on the CPU."""
+    """Return (POOL, 24) initial states of a seed's episodes, on the CPU."""
     generator = torch.Generator().manual_seed(seed)
     starts, targets = poses(POOL, generator, spread), point(poses(POOL, generator))
     pool = torch.zeros(POOL, OBSERVATION_SIZE)
@@ -64,14 +64,15 @@ def _pool(seed: int, spread: float) -> Tensor:
 
 
 class Episodes:
-    """Episodes of `count` arms on a device. Nothing in `advance` waits for the device or draws
-    random numbers.
+    """Episodes of `count` arms on a device. `advance` neither waits for the device nor draws random
+    numbers.
 
     Args:
-        task: what is to be done.
-        count: how many arms.
-        device: where the tensors are.
-        seed: of first poses and targets; equal seeds give equal episodes on every device and in every simulator.
+        task: the arms' task.
+        count: number of arms.
+        device: of the tensors.
+        seed: of first poses and targets; equal seeds give equal episodes on every device and in
+            every simulator.
     """
 
     def __init__(self, task: ReachTask, count: int, device: torch.device, seed: int) -> None:
@@ -82,8 +83,8 @@ class Episodes:
         self.restart(seed)
 
     def restart(self, seed: int | None = None) -> None:
-        """Begin a new episode for every arm: with the next pairs of the pool, or the first ones of
-        a seed's.
+        """Begin a new episode for every arm: with the pool's next pairs, or with the first pairs of
+        a new seed.
         """
         if seed is None:
             row = (self.state.row + self.count) % POOL
@@ -97,16 +98,16 @@ class Episodes:
         self._pool, self._seed = _pool(seed, self.task.spread).to(self.device), seed
 
     def observation(self) -> Tensor:
-        """(N, 24) of the present state."""
+        """Return (N, 24) observations of the present state."""
         return self._observer.observe(self.state.arms)
 
     def advance(self, angles: Tensor, speeds: Tensor, action: Tensor) -> Transition:
-        """Enter where a period has brought the arms, and begin new episodes where old ones ended.
+        """Record the arms' state after a period, and begin new episodes where old ones ended.
 
         Args:
             angles: (N, 6) radians.
             speeds: (N, 6) radians per second.
-            action: (N, 6) as it was carried out.
+            action: (N, 6) as applied.
         """
         task, old = self.task, self.state
         tool, target = point(angles), old.arms[:, TARGET]
@@ -114,7 +115,7 @@ class Episodes:
         distance = (tool - target).norm(dim=-1)
         elapsed = old.elapsed + 1
         held = (old.held + 1) * (distance < task.tolerance)
-        # The first of these ends is where holding begins, so there is one more than periods held.
+        # Holding for n periods has n + 1 ends of periods at the target, including the first.
         success = held > task.hold_periods
         truncated = (elapsed >= task.limit_periods) & ~success
         reward = task.reward(before, distance, action, old.arms[:, LAST_ACTION], success)
@@ -130,14 +131,14 @@ class Episodes:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that a later run needs to go on exactly from here, on the CPU."""
+        """Return the complete state, from which a later run continues exactly, on the CPU."""
         return {
             "seed": self._seed,
             **{name: value.detach().cpu().clone() for name, value in self.state._asdict().items()},
         }
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Go on from `state_dict`; raise CheckpointError if it is of other arms."""
+        """Continue from a `state_dict`; raise CheckpointError if it is of other arms."""
         try:
             seed = checks.whole("the seed", saved["seed"], 0, checks.MAX_SEED)
             state = EpisodeState(*(torch.as_tensor(saved[name]) for name in EpisodeState._fields))

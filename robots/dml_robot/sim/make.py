@@ -1,4 +1,4 @@
-"""`make`: the one way to a simulator."""
+"""`make`: creates a simulator."""
 
 from __future__ import annotations
 
@@ -23,21 +23,23 @@ def make(
     task: ReachTask | None = None,
     threads: int | None = None,
 ) -> Arms:
-    """A simulator of `envs` arms.
+    """Return a simulator of `envs` arms.
 
     Args:
         sim: `"batched"`, in torch on `device`, or `"mujoco"`, on the CPU's cores.
-        envs: how many arms.
+        envs: number of arms.
         device: of the batched simulator.
-        seed: of first poses and targets, from 0 on.
-        as_torch: a device on which tensors go in and come out, whichever simulator it is. If None, MuJoCo's are arrays.
-        task: what the arms are to do.
-        threads: of MuJoCo; as many as this process may use processors if None.
+        seed: of first poses and targets, at least 0.
+        as_torch: a device for input and output tensors of either simulator. If None, MuJoCo's are
+            arrays.
+        task: the arms' task.
+        threads: of MuJoCo; if None, the number of processors that this process may use.
 
     Raises:
-        SettingsError: for an unknown simulator, an argument out of range, or tensors on another device than the arms.
-        DeviceError: if the device is not there.
-        MissingDependencyError: if MuJoCo is asked for and not installed.
+        SettingsError: for an unknown simulator, an argument out of range, or tensors on another
+            device than the arms.
+        DeviceError: if the device is missing.
+        MissingDependencyError: if MuJoCo is requested and not installed.
     """
     if sim not in SIMULATORS:
         raise SettingsError(f"no simulator is called {sim!r}; there are {' and '.join(SIMULATORS)}")

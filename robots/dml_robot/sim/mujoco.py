@@ -23,21 +23,22 @@ Array = NDArray[Any]
 
 
 def _processors() -> int:
-    """How many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class MujocoArms(Arms):
-    """Arms whose servos follow the motion that `Motion` plans. Arrays in and out are numpy's.
+    """Arms whose servos follow the motion that `Motion` plans. Inputs and outputs are numpy arrays.
 
     Args:
-        count: how many arms.
+        count: number of arms.
         seed: of first poses and targets.
-        task: what they are to do.
-        threads: how many threads simulate; the processors that this process may use if None.
+        task: their task.
+        threads: number of simulating threads; if None, the number of processors that this process
+            may use.
 
     Raises:
-        SettingsError: if the control period is no multiple of MuJoCo's step.
+        SettingsError: if the control period is not a multiple of MuJoCo's step.
     """
 
     def __init__(self, count: int, seed: int, task: ReachTask, threads: int | None = None) -> None:
@@ -52,8 +53,8 @@ class MujocoArms(Arms):
         self._rollout = Rollout(nthread=threads if threads > 1 else 0)
         self._motion = Motion(task.period)
         self._episodes = Episodes(task, count, torch.device("cpu"), seed)
-        # The servos' controls: an angle and a speed per joint, in turn. The speed is that of the
-        # middle of a step, with which MuJoCo's integrator comes to the parabola's points.
+        # The servos' controls: an angle and a speed per joint, alternating. The speed is taken at
+        # the middle of a step; with it MuJoCo's integrator reaches the points of the parabola.
         starts = torch.arange(self._substeps) * TIMESTEP
         self._times, self._middles = starts[None, :, None], starts[None, :, None] + TIMESTEP / 2
         self._begin()
@@ -65,7 +66,7 @@ class MujocoArms(Arms):
         self._physics[:, 1:] = arms[:, ANGLES.start : SPEEDS.stop].numpy()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
-        """Begin new episodes for all arms; with a seed, those of that seed from the first.
+        """Begin new episodes for all arms; with a seed, from its first episode.
 
         Returns:
             (N, 24) observations, and an empty dictionary.
@@ -75,7 +76,7 @@ class MujocoArms(Arms):
         return self._episodes.observation().numpy(), {}
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        """Move all arms for a period. Violations are looked for at every step of MuJoCo.
+        """Move all arms for a period. Violations are checked at every step of MuJoCo.
 
         Args:
             actions: (N, 6) real numbers.
@@ -85,7 +86,7 @@ class MujocoArms(Arms):
         """
         try:
             actions = np.asarray(actions)
-        except TypeError as error:  # a tensor of a device, or of a dtype that numpy has not
+        except TypeError as error:  # a tensor on a device, or of a dtype that numpy does not have
             raise SettingsError("actions have to be an array") from error
         if actions.dtype.kind not in "biuf":
             raise SettingsError(f"actions have to be real numbers, not {actions.dtype}")
@@ -116,7 +117,7 @@ class MujocoArms(Arms):
         return observation, reward, terminated, truncated, info
 
     def _controls(self, speeds: torch.Tensor) -> Array:
-        """(N, steps, 12): the motion from the present angles and speeds to the speeds at the
+        """Return (N, steps, 12): the motion from the present angles and speeds to the speeds at the
         period's end.
         """
         angles, old = self._angles[:, None, :], self._speeds[:, None, :]
@@ -126,17 +127,17 @@ class MujocoArms(Arms):
         return torch.stack([angle, speed], dim=-1).flatten(2).double().numpy()
 
     def close_extras(self, **kwargs: Any) -> None:
-        """End the threads."""
+        """Stop the threads."""
         self._rollout.close()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that a later run needs to go on exactly from here."""
+        """Return the complete state, from which a later run continues exactly."""
         own = (self._angles, self._speeds, torch.from_numpy(self._physics))
         names = ("angles", "speeds", "physics")
         return {"episodes": self._episodes.state_dict(), **{n: o.clone() for n, o in zip(names, own, strict=True)}}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Go on from `state_dict`; raise CheckpointError if it does not fit these arms."""
+        """Continue from a `state_dict`; raise CheckpointError if it does not fit these arms."""
         try:
             angles, speeds, physics = (saved[name].clone() for name in ("angles", "speeds", "physics"))
             episodes = saved["episodes"]

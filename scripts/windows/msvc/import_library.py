@@ -1,5 +1,5 @@
-"""import_library.py DLL LIB: makes the import library of a library for Windows, from the names that
-it exports.
+"""import_library.py DLL LIB: makes the import library of a Windows library from the names that the
+library exports.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def exports(library: str) -> list[str]:
 
 
 def main() -> None:
-    """Write the definitions beside the import library, and make it."""
+    """Write the definitions next to the import library, and build it."""
     library, target = sys.argv[1:]
     definitions = Path(target).with_suffix(".def")
     lines = "".join(f'  "{name}"\n' for name in exports(library))

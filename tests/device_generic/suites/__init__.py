@@ -1,6 +1,5 @@
-"""
-Device-generic tests on PyTorch's databases, of which each sample is one of PyTorch's.
+"""Device-generic tests on the samples of PyTorch's databases.
 
-A class or a test that asks what one of PyTorch's own asks has that one's name: under it the
-databases keep what is known of it, as tolerances and expected failures.
+A class or a test that checks the same as one of PyTorch's has the same name, since the databases
+use names for tolerances and expected failures.
 """

@@ -1,4 +1,4 @@
-"""Modules of `module_db`: against the CPU, memory formats, gradients, pickling."""
+"""Modules of `module_db`: compared with the CPU, memory formats, gradients, pickling."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def differentiable(value):
 
 
 def random(module, training):
-    """Whether a module draws numbers, which are others in another dtype."""
+    """Whether a module draws random numbers, which differ between dtypes."""
     return training and any("Drop" in type(m).__name__ or getattr(m, "dropout", 0) for m in module.modules())
 
 
 def built(info, given, device, dtype, training):
-    """The module that a set of inputs describes."""
+    """The module for a set of inputs."""
     arguments = given.constructor_input
     module = info.module_cls(*arguments.args, **arguments.kwargs).to(device).to(dtype).train(training)
     if info.is_lazy:  # Its parameters get their shapes from the first input.
@@ -40,7 +40,7 @@ def built(info, given, device, dtype, training):
 
 
 class TestModule(TestCase):
-    """What every module has in common."""
+    """Tests of every module."""
 
     def _inputs(self, info, device, dtype, training, requires_grad=False):
         for given in info.module_inputs_func(
@@ -55,7 +55,7 @@ class TestModule(TestCase):
 
     @modules(module_db, allowed_dtypes=FLOATS)
     def test_forward(self, device, dtype, module_info, training):
-        """The module computes what PyTorch's reference does, where it has one."""
+        """The module agrees with PyTorch's reference, if there is one."""
         for given in self._inputs(module_info, device, dtype, training):
             module = built(module_info, given, device, dtype, training)
             arguments = given.forward_input
@@ -65,7 +65,7 @@ class TestModule(TestCase):
 
     @modules(module_db, allowed_dtypes=FLOATS)
     def test_cpu_gpu_parity(self, device, dtype, module_info, training):
-        """Values and gradients are the CPU's."""
+        """Values and gradients agree with the CPU's."""
         for given in self._inputs(module_info, "cpu", dtype, training, requires_grad=True):
             module = built(module_info, given, "cpu", dtype, training)
             expected = self._values_and_gradients(module, given, "cpu", dtype)
@@ -95,11 +95,10 @@ class TestModule(TestCase):
         return output, [t.grad for t in (*inputs, *module.parameters())]
 
     def _assert_as_exact(self, found, expected, exact):
-        """
-        Errors are not larger than a few roundings of the largest number of all, or than the CPU's
-        by much.
+        """Assert that errors are at most a few roundings of the largest of all numbers, or not much
+        larger than the CPU's.
 
-        Of all: a gradient may be what is left of numbers that cancel.
+        Of all numbers, since a gradient may be the remainder of numbers that cancel.
         """
         floats = [t for t in tree_leaves(exact) if isinstance(t, torch.Tensor) and t.is_floating_point() and t.numel()]
         largest = max((t.nan_to_num().abs().max().item() for t in floats), default=0.0)
@@ -114,7 +113,7 @@ class TestModule(TestCase):
 
     @modules(module_db, allowed_dtypes=FLOATS)
     def test_non_contiguous_tensors(self, device, dtype, module_info, training):
-        """The same values of inputs and parameters that are not contiguous."""
+        """Inputs and parameters that are not contiguous give the same values."""
         for given in self._inputs(module_info, device, dtype, training):
             module = built(module_info, given, device, dtype, training)
             arguments = given.forward_input
@@ -127,7 +126,7 @@ class TestModule(TestCase):
 
     @modules(module_db, allowed_dtypes=(torch.float64,))
     def test_grad(self, device, dtype, module_info, training):
-        """Gradients against differences of values."""
+        """Gradients agree with finite differences."""
         for given in self._inputs(module_info, device, dtype, training, requires_grad=True):
             module = built(module_info, given, device, dtype, training)
             arguments = given.forward_input

@@ -1,4 +1,4 @@
-"""Operators of `op_db`: against NumPy and the CPU, their errors, memory formats, variants and
+"""Operators of `op_db`: compared with NumPy and the CPU, their errors, memory formats, variants and
 gradients.
 """
 
@@ -13,8 +13,8 @@ from torch.testing._internal.common_utils import TestCase, TestGradients, run_te
 from torch.testing._internal.opinfo import core
 from torch.utils._pytree import tree_leaves
 
-# The references of masked operators take masks as tensors; functions of one and of two tensors have
-# tests of their own.
+# Excluded: masked operators, whose references take masks as tensors, and unary and binary
+# functions, which have separate tests.
 WITH_NUMPY = [
     op
     for op in op_db
@@ -26,12 +26,12 @@ WITHOUT_NUMPY = [op for op in op_db if op.ref is None or op.name.startswith("mas
 WITH_ERRORS = [op for op in op_db if op.error_inputs_func is not None]
 UNARY = [op for op in unary_ufuncs if op.ref is not None]
 BINARY = [op for op in binary_ufuncs if op.ref is not None]
-# A conversion to a dtype of less precision has no differences to compare with.
+# Excluded: conversions to a dtype of lower precision, which have no finite differences.
 WITH_GRADIENTS = [op for op in op_db if op.name not in ("half", "float", "bfloat16", "chalf", "cfloat")]
-# In NumPy's precision: what is narrower is compared with these elsewhere.
+# Dtypes of NumPy's precision: narrower ones are compared with these elsewhere.
 WIDE = (torch.float64, torch.int64, torch.complex128)
 FULL = (torch.float32, torch.float64, torch.int64, torch.complex64)
-# What a function draws is not the same on two devices, or twice.
+# Random results differ between devices and runs.
 RANDOM = {
     *("bernoulli", "cauchy", "exponential", "geometric", "log_normal", "multinomial", "normal", "rand_like"),
     *("randint", "randint_like", "randn", "randn_like", "uniform", "empty", "empty_like", "empty_permuted"),
@@ -45,12 +45,12 @@ DETERMINISTIC = [op for op in op_db if op.name not in RANDOM]
 
 
 def differentiable(value):
-    """The tensors in `value` that gradients flow through."""
+    """The differentiable tensors in `value`."""
     return [t for t in tree_leaves(value) if isinstance(t, torch.Tensor) and t.requires_grad]
 
 
 def numpy_of(op):
-    """NumPy's function, with PyTorch's names of arguments."""
+    """NumPy's function, with PyTorch's argument names."""
     if not isinstance(op, core.SpectralFuncInfo):
         return op.ref
     if op.ndimensional is core.SpectralFuncType.OneD:
@@ -70,19 +70,19 @@ def called(op, sample):
 
 
 class TestCommon(TestCase):
-    """What every operator has in common."""
+    """Tests of every operator."""
 
     exact_dtype = True
 
     @ops(WITH_NUMPY, allowed_dtypes=WIDE)
     def test_numpy_ref(self, device, dtype, op):
-        """The values are NumPy's, of PyTorch's larger set of inputs."""
+        """The values agree with NumPy's, for PyTorch's larger set of inputs."""
         for sample in op.reference_inputs(device, dtype):
             self.compare_with_reference(op, numpy_of(op), sample, exact_dtype=False)
 
     @ops([op for op in WITHOUT_NUMPY if op.name not in RANDOM], dtypes=OpDTypes.any_one)
     def test_compare_cpu(self, device, dtype, op):
-        """Where NumPy has no such function the values are the CPU's."""
+        """If NumPy has no such function, the values agree with the CPU's."""
         for sample in op.reference_inputs(device, dtype):
             there = sample.transform(lambda t: t.cpu() if isinstance(t, torch.Tensor) else t)
             if "device" in there.kwargs:
@@ -93,14 +93,14 @@ class TestCommon(TestCase):
 
     @ops(WITH_ERRORS, dtypes=OpDTypes.none)
     def test_errors(self, device, op):
-        """Wrong inputs are refused with the words that PyTorch expects."""
+        """Invalid inputs are refused with the messages that PyTorch expects."""
         for wrong in op.error_inputs(device):
             with self.assertRaisesRegex(wrong.error_type, wrong.error_regex):
                 called(op, wrong.sample_input)
 
     @ops(DETERMINISTIC, allowed_dtypes=(torch.float32, torch.int64, torch.complex64))
     def test_noncontiguous_samples(self, device, dtype, op):
-        """The same values and gradients of tensors that are not contiguous."""
+        """Tensors that are not contiguous give the same values and gradients."""
         differentiable = op.supports_autograd and dtype in op.supported_backward_dtypes(torch.device(device).type)
         for sample in op.sample_inputs(device, dtype, requires_grad=differentiable):
             twin = sample.noncontiguous()
@@ -123,13 +123,13 @@ class TestCommon(TestCase):
 
     @ops(DETERMINISTIC, dtypes=OpDTypes.any_one)
     def test_variant_consistency_eager(self, device, dtype, op):
-        """The method, the operator of Python and the in-place form give what the function gives."""
+        """The method, Python's operator and the in-place form give the function's result."""
         variants = [op.get_method(), op.get_operator(), *(alias.op for alias in op.aliases)]
         in_place = [op.get_inplace(), op.get_inplace_operator()]
         for sample in op.sample_inputs(device, dtype):
             expected = called(op, sample)
             for variant in filter(None, variants):
-                if sample.kwargs and variant is op.get_operator():  # Python's operators take none.
+                if sample.kwargs and variant is op.get_operator():  # Python's operators have no keyword arguments.
                     continue
                 self.assertEqual(variant(sample.input, *sample.args, **sample.kwargs), expected)
             fits = isinstance(expected, torch.Tensor) and isinstance(sample.input, torch.Tensor)
@@ -145,7 +145,7 @@ class TestCommon(TestCase):
 
 
 class TestUnaryUfuncs(TestCase):
-    """Functions of one tensor at the edges of their domains."""
+    """Unary functions at the edges of their domains."""
 
     def _compare(self, op, samples, dtype):
         for sample in samples:
@@ -171,9 +171,7 @@ class TestUnaryUfuncs(TestCase):
 
 
 class TestBinaryUfuncs(TestCase):
-    """Functions of two tensors: broadcast, of mixed dtypes, with numbers, at the edges of their
-    domains.
-    """
+    """Binary functions: broadcasting, mixed dtypes, scalars, and the edges of their domains."""
 
     def _compare(self, op, samples):
         for sample in samples:
@@ -204,7 +202,7 @@ class TestBinaryUfuncs(TestCase):
 
 
 class TestFwdGradients(TestGradients):
-    """Forward-mode derivatives against differences of values."""
+    """Forward-mode derivatives agree with finite differences."""
 
     @ops(WITH_GRADIENTS, dtypes=OpDTypes.supported_backward, allowed_dtypes=(torch.float64, torch.complex128))
     def test_forward_mode_AD(self, device, dtype, op):
@@ -217,7 +215,7 @@ class TestFwdGradients(TestGradients):
 
 
 class TestBwdGradients(TestGradients):
-    """Gradients, and gradients of gradients, against differences of values."""
+    """Gradients, and second gradients, agree with finite differences."""
 
     @ops(WITH_GRADIENTS, dtypes=OpDTypes.supported_backward, allowed_dtypes=(torch.float64, torch.complex128))
     def test_fn_grad(self, device, dtype, op):

@@ -1,4 +1,4 @@
-"""Optimizers of `optim_db`: their implementations against each other and the CPU, and their
+"""Optimizers of `optim_db`: their implementations compared with each other and the CPU, and their
 states.
 """
 
@@ -19,25 +19,25 @@ DENSE = [info for info in optim_db if not info.only_supports_sparse_grads]
 
 
 def parameters(info, device, dtype):
-    """Parameters of the shapes that an optimizer takes, always the same."""
+    """Reproducible parameters with the shapes that an optimizer accepts."""
     generator = torch.Generator().manual_seed(3)
     shapes = ((4, 3), (2, 5)) if info.name == "Muon" else ((4, 3), (5,), (2, 3, 2), ())
     return [torch.randn(shape, generator=generator, dtype=dtype).to(device).requires_grad_() for shape in shapes]
 
 
 def loss_of(values):
-    """A smooth loss whose gradient is another at every step, in every element."""
+    """A smooth loss whose gradient differs in every step and every element."""
     squares = [value.abs().square() for value in values]
     return sum((square * (1 + index) + (square + 2).log()).sum() for index, square in enumerate(squares))
 
 
 def described(desc):
-    """The message of a difference, with the arguments of the optimizer that has it."""
+    """The message of a difference, with the arguments of the optimizer."""
     return lambda text: f"{desc}: {text}"
 
 
 def stepped(optimizer, values, info, steps=STEPS):
-    """Some steps of an optimizer."""
+    """Run some steps of an optimizer."""
 
     def closure():
         optimizer.zero_grad()
@@ -45,7 +45,7 @@ def stepped(optimizer, values, info, steps=STEPS):
         loss.backward()
         return loss
 
-    for _ in range(min(steps, 2) if info.step_requires_closure else steps):  # Such a step is many by itself.
+    for _ in range(min(steps, 2) if info.step_requires_closure else steps):  # Such a step consists of many.
         if info.step_requires_closure:
             optimizer.step(closure)
         else:
@@ -54,10 +54,10 @@ def stepped(optimizer, values, info, steps=STEPS):
 
 
 class TestOptimRenewed(TestCase):
-    """What every optimizer has in common."""
+    """Tests of every optimizer."""
 
     def _made(self, info, device, dtype, **more):
-        """An optimizer of each set of arguments, with its parameters."""
+        """An optimizer for each set of arguments, with its parameters."""
         for given in info.optim_inputs_func(device=device, dtype=dtype):
             values = parameters(info, device, dtype)
             kwargs = tree_map_only(torch.Tensor, lambda t: t.to(device), {**given.kwargs, **more})
@@ -65,7 +65,7 @@ class TestOptimRenewed(TestCase):
 
     @optims(DENSE, dtypes=[torch.float32, torch.float64, torch.complex64])
     def test_cpu_parity(self, device, dtype, optim_info):
-        """Parameters after some steps are the CPU's."""
+        """Parameters after some steps agree with the CPU's."""
         if dtype.is_complex and not optim_info.supports_complex:
             self.skipTest("the optimizer takes no complex parameters")
         for given in optim_info.optim_inputs_func(device="cpu", dtype=dtype):
@@ -79,9 +79,7 @@ class TestOptimRenewed(TestCase):
 
     @optims([info for info in DENSE if "foreach" in info.supported_impls], dtypes=[torch.float32, torch.float64])
     def test_foreach_matches_forloop(self, device, dtype, optim_info):
-        """Operators on lists of tensors and on one tensor after the other give the same
-        parameters.
-        """
+        """Operators on lists of tensors and a loop over single tensors give the same parameters."""
         loops = self._made(optim_info, device, dtype, foreach=False)
         lists = self._made(optim_info, device, dtype, foreach=True)
         for (desc, loop, first), (_, together, second) in zip(loops, lists, strict=True):
@@ -91,7 +89,7 @@ class TestOptimRenewed(TestCase):
 
     @optims([info for info in DENSE if "fused" in info.supported_impls], dtypes=[torch.float32])
     def test_fused_matches_forloop(self, device, dtype, optim_info):
-        """One operator for a step and the loop give the same parameters."""
+        """A fused step and the loop give the same parameters."""
         loops = self._made(optim_info, device, dtype, foreach=False)
         fused = self._made(optim_info, device, dtype, fused=True)
         for (desc, loop, first), (_, one, second) in zip(loops, fused, strict=True):
@@ -111,7 +109,7 @@ class TestOptimRenewed(TestCase):
 
     @optims(DENSE, dtypes=[torch.float32])
     def test_state_dict_deterministic(self, device, dtype, optim_info):
-        """A state that was saved and loaded goes on as if it had not been."""
+        """A state that was saved and loaded continues like the original."""
         for desc, optimizer, values in self._made(optim_info, device, dtype):
             stepped(optimizer, values, optim_info)
             buffer = io.BytesIO()
@@ -126,7 +124,7 @@ class TestOptimRenewed(TestCase):
 
     @optims(DENSE, dtypes=[torch.float32])
     def test_deepcopy(self, device, dtype, optim_info):
-        """A copy of an optimizer has a state of its own, on the device."""
+        """A copy of an optimizer has its own state, on the device."""
         for _, optimizer, values in self._made(optim_info, device, dtype):
             stepped(optimizer, values, optim_info, steps=1)
             twin = copy.deepcopy(optimizer)
@@ -134,7 +132,7 @@ class TestOptimRenewed(TestCase):
 
     @optims(DENSE, dtypes=[torch.float32])
     def test_step_is_noop_when_params_have_no_grad(self, device, dtype, optim_info):
-        """Parameters without gradients stay."""
+        """Parameters without gradients do not change."""
         for _, optimizer, values in self._made(optim_info, device, dtype):
             before = [value.detach().clone() for value in values]
             optimizer.step(partial(loss_of, before))

@@ -1,7 +1,7 @@
-"""What every Python that the runner starts imports first: at its end it tells what fell back to the
+"""Imported first by every Python that the runner starts: at its end it reports the fallbacks to the
 CPU.
 
-So the programs need know nothing of it.
+So the programs need no code for that.
 """
 
 from __future__ import annotations

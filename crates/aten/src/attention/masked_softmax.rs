@@ -1,4 +1,4 @@
-//! softmax over what a mask leaves, as PyTorch's attention for inference calls it.
+//! softmax with a mask, which PyTorch's attention for inference calls.
 
 use crate::operator::call::Call;
 use crate::operator::error::{Error, Result};
@@ -18,8 +18,8 @@ operators! {
     }
 }
 
-/// The mask is true where an element is left out. Its type is 0 for
-/// `[L, L]`, 1 for `[batch, L]` beside scores `[batch, heads, L, L]`, 2 for the shape of `self`.
+/// The mask is true where an element is excluded. `kind` is the type of the mask: 0 for `[L, L]`, 1
+/// for `[batch, L]` with scores `[batch, heads, L, L]`, 2 for the shape of `self`.
 fn forward(call: &mut Call, x: &View, mask: &View, dim: Option<i64>, kind: Option<i64>) -> Result<()> {
     check!(mask.dtype == DType::Bool, Runtime, "Mask should be a boolean tensor");
     let Some(kind) = kind else { return Err(Error::Runtime("Mask Type should be defined".into())) };
@@ -78,7 +78,7 @@ fn backward(call: &mut Call, grad: &View, y: &View, mask: &View, dim: Option<i64
     if out.numel() > 0 {
         softmax::softmax_gradient_into(call, &out, &copy::as_contiguous(call, y)?, dim, &out)?;
     }
-    // A row that is left out as a whole is NaN, and has no gradient.
+    // A fully masked row is NaN, and its gradient 0.
     let out = masked(call, &out, mask, 0.0)?;
     call.ret(out);
     Ok(())

@@ -1,4 +1,4 @@
-//! What happens to the joint projection of queries, keys and values before attention.
+//! The step between the joint projection of queries, keys and values and the attention.
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
@@ -14,8 +14,8 @@ operators! {
     }
 }
 
-/// Of `[batch, length, 3 * heads * width]`, the three
-/// parts plus their biases as `[batch, heads, length, width]`, queries divided by `sqrt(width)`.
+/// Splits `[batch, length, 3 * heads * width]` into queries, keys and values
+/// `[batch, heads, length, width]`, with their biases added and queries divided by `sqrt(width)`.
 fn transform(call: &mut Call, qkv: &View, bias: &View, heads: i64) -> Result<()> {
     check!(
         qkv.dim() == 3 && heads > 0 && qkv.sizes[2] % (3 * heads) == 0 && bias.sizes[..] == [qkv.sizes[2]],

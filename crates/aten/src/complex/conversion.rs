@@ -1,10 +1,14 @@
-//! Calls between complex numbers and reals: a result of the other kind that `dtype=` or `out=` asks
-//! for.
+//! Conversions between complex numbers and reals: for a result of the other kind, requested by
+//! `dtype=` or `out=`.
 
+use crate::complex::by_parts::by_parts;
 use crate::complex::copy::checked_copy;
+use crate::complex::reduction::prod;
+use crate::complex::scan::running_product;
 use crate::operator::argument::Out;
 use crate::operator::call::{Arg, Call};
 use crate::operator::error::{Error, Result};
+use crate::operator::route::{Allows, Complex};
 use crate::operator::{Operator, schema, structured};
 use dml_compute::complex::copy::cast;
 use dml_compute::scalar::Scalar;
@@ -12,9 +16,13 @@ use dml_compute::view::View;
 use dml_kernel::DType;
 use smallvec::SmallVec;
 
-/// The arguments of an operator that [converts first](converts_first), once that is done; `None`
-/// where there is nothing to do.
-pub fn converted<'a>(call: &mut Call<'a>, operator: &Operator) -> Result<Option<SmallVec<[Arg<'a>; 8]>>> {
+/// The arguments of an operator that [converts first](Complex::Converted), after the conversion;
+/// `None` if there is nothing to convert.
+pub fn converted<'a>(
+    call: &mut Call<'a>,
+    operator: &Operator,
+    allows: Allows,
+) -> Result<Option<SmallVec<[Arg<'a>; 8]>>> {
     let t: &View = operator.argument(call, "self")?;
     let asked = operator.dtype_argument(call, "dtype")?;
     let dtype = match operator.out(call)? {
@@ -31,11 +39,7 @@ pub fn converted<'a>(call: &mut Call<'a>, operator: &Operator) -> Result<Option<
     if dtype == t.dtype {
         return Ok(None);
     }
-    let name = operator.base_name();
-    let whole = |dtype: DType| !dtype.is_float() && !dtype.is_complex();
-    // Means of and as integers are refused, and NaN is told from other numbers in reals alone.
-    let no_mean = name == "mean" && (whole(dtype) || (asked.is_none() && whole(t.dtype)));
-    if no_mean || (name == "nansum" && !whole(t.dtype)) {
+    if !allows(t.dtype, dtype, asked) {
         return Err(Error::Fallback(format!("{} as {dtype} of {}", operator.name, t.dtype)));
     }
     if t.dtype.is_complex() && !dtype.is_complex() && dtype != DType::Bool {
@@ -50,7 +54,27 @@ pub fn converted<'a>(call: &mut Call<'a>, operator: &Operator) -> Result<Option<
     Ok(Some(args.collect()))
 }
 
-/// Whether all that a call takes are reals, tensors among them, and what `out=` gives is complex.
+fn whole(dtype: DType) -> bool {
+    !dtype.is_float() && !dtype.is_complex()
+}
+
+/// Sums by parts, with `self` in the dtype of the result.
+pub const SUM: Complex = Complex::Converted { run: by_parts, allows: |_, _, _| true };
+
+/// [`SUM`] ignoring NaN, which can be distinguished from numbers only in reals.
+pub const NAN_SUM: Complex = Complex::Converted { run: by_parts, allows: |from, _, _| whole(from) };
+
+/// Means by parts; means of integers and means as integers are errors.
+pub const MEAN: Complex =
+    Complex::Converted { run: by_parts, allows: |from, to, asked| !whole(to) && (asked.is_some() || !whole(from)) };
+
+/// Products, with `self` in the dtype of the result.
+pub const PRODUCT: Complex = Complex::Converted { run: prod, allows: |_, _, _| true };
+
+/// Running products, with `self` in the dtype of the result.
+pub const RUNNING_PRODUCT: Complex = Complex::Converted { run: running_product, allows: |_, _, _| true };
+
+/// Whether all arguments are real, with tensors among them, and `out=` is complex.
 pub fn reals_into_complex(call: &Call, operator: &Operator) -> bool {
     let written = schema::written(operator.schema);
     let inputs = || call.args.iter().enumerate().filter(|(i, _)| !written.contains(*i)).map(|(_, argument)| argument);
@@ -58,9 +82,9 @@ pub fn reals_into_complex(call: &Call, operator: &Operator) -> bool {
     written.count > 0 && !written.in_place && inputs().any(tensors) && !inputs().any(Arg::is_special)
 }
 
-/// Runs an operator whose result goes into a tensor of another dtype, which is resized, by way of a
-/// new one of its own.
-pub fn through_new(
+/// Runs an operator whose result is written to a tensor of another dtype, which is resized, through
+/// a temporary tensor.
+pub fn run_through_temporary(
     call: &mut Call,
     given: &View,
     dtype: DType,

@@ -1,9 +1,8 @@
-//! New complex tensors: of two real ones, of sequences, and of random numbers.
+//! New complex tensors: from two real ones, sequences, and random numbers.
 
 use crate::complex::copy::checked_copy;
 use crate::complex::overload::run_on;
-use crate::complex::pointwise::quietly;
-use crate::complex::route::Route;
+use crate::complex::pointwise::run_without_results;
 use crate::creation::sequences::linspace;
 use crate::operator::argument::{Out, TensorOrScalar};
 use crate::operator::call::{Arg, Call, Ret};
@@ -12,7 +11,7 @@ use crate::operator::{Operator, torch_version};
 use crate::{check, operators};
 use dml_compute::complex::functions;
 use dml_compute::complex::parts::{as_real, parts};
-use dml_compute::complex::pointwise::parts_of;
+use dml_compute::complex::pointwise::parts_of_number;
 use dml_compute::dtype::accumulator;
 use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::scalar::Scalar;
@@ -21,26 +20,15 @@ use dml_kernel::DType;
 use smallvec::SmallVec;
 
 operators! {
-    of_two(real, imag, out; false) {
+    of_two(real, imag, out; false).complex(Complex::Own) {
         "aten::complex.out(Tensor real, Tensor imag, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    of_two(abs, angle, out; true) {
+    of_two(abs, angle, out; true).complex(Complex::Own) {
         "aten::polar.out(Tensor abs, Tensor angle, *, Tensor(a!) out) -> Tensor(a!)",
     }
 }
 
-pub fn route(name: &str) -> Option<Route> {
-    Some(Route::Run(match name {
-        "complex" | "polar" => |call, overload| (overload.run)(call),
-        "eye" | "arange" | "range" => of_reals,
-        "logspace" => logspace,
-        "uniform" => uniform,
-        "normal" => normal,
-        _ => return None,
-    }))
-}
-
-/// A complex tensor of its parts, or of magnitude and angle.
+/// A complex tensor from its parts, or from magnitude and angle.
 fn of_two(call: &mut Call, a: &View, b: &View, out: Out, polar: bool) -> Result<()> {
     let floats = |t: &View| matches!(t.dtype, DType::F16 | DType::F32 | DType::F64);
     check!(
@@ -79,7 +67,7 @@ fn of_two(call: &mut Call, a: &View, b: &View, out: Out, polar: bool) -> Result<
 }
 
 /// A sequence of reals as complex numbers.
-fn of_reals(call: &mut Call, overload: &Operator) -> Result<()> {
+pub fn of_reals(call: &mut Call, overload: &Operator) -> Result<()> {
     let out = overload.out(call)?.tensor()?;
     if !out.dtype.is_complex() {
         return Err(Error::Fallback("a sequence of complex numbers".into()));
@@ -101,11 +89,11 @@ fn of_reals(call: &mut Call, overload: &Operator) -> Result<()> {
 }
 
 /// Powers of a number with exponents on a line in the complex plane.
-fn logspace(call: &mut Call, overload: &Operator) -> Result<()> {
+pub fn logspace(call: &mut Call, overload: &Operator) -> Result<()> {
     let [start, end]: [Scalar; 2] = [overload.argument(call, "start")?, overload.argument(call, "end")?];
     let (steps, base): (i64, f64) = (overload.argument(call, "steps")?, overload.argument(call, "base")?);
     let out = overload.out(call)?.tensor()?;
-    let ((start_re, start_im), (end_re, end_im)) = (parts_of(start), parts_of(end));
+    let ((start_re, start_im), (end_re, end_im)) = (parts_of_number(start), parts_of_number(end));
     if start_im == 0.0 && end_im == 0.0 && base > 0.0 {
         return of_reals(call, overload);
     }
@@ -129,13 +117,13 @@ fn logspace(call: &mut Call, overload: &Operator) -> Result<()> {
     Ok(())
 }
 
-/// Both parts from the same distribution, as a tensor of reals with twice the elements.
-fn uniform(call: &mut Call, overload: &Operator) -> Result<()> {
+/// Samples both parts from the same distribution, as a real tensor with twice the elements.
+pub fn uniform(call: &mut Call, overload: &Operator) -> Result<()> {
     sampled(call, overload, |argument, _| argument.clone())
 }
 
-/// The parts share the variance; the mean is that of each.
-fn normal(call: &mut Call, overload: &Operator) -> Result<()> {
+/// Each part has half the variance; both parts have the mean.
+pub fn normal(call: &mut Call, overload: &Operator) -> Result<()> {
     let TensorOrScalar::Scalar(std) = overload.argument(call, "std")? else {
         return Err(Error::Fallback("deviations that are complex".into()));
     };
@@ -152,7 +140,7 @@ fn sampled<'a>(call: &mut Call<'a>, overload: &Operator, argument: impl Fn(&Arg<
         .named(call)
         .map(|(name, given)| if name == "self" { Arg::Tensor(as_real(t)) } else { argument(given, name) })
         .collect();
-    quietly(call, |call| run_on(call, overload, &args))?;
+    run_without_results(call, |call| run_on(call, overload, &args))?;
     call.ret(t.clone());
     Ok(())
 }

@@ -1,23 +1,19 @@
-//! The exponential of complex matrices, as that of real ones of twice the size in which `x + iy` is
-//! `[[x, -y], [y, x]]`.
+//! The exponential of complex matrices, as the exponential of real ones of twice the size in which
+//! `x + iy` is `[[x, -y], [y, x]]`.
 
-use crate::complex::route::Route;
 use crate::linear_algebra::arguments;
 use crate::movement::copies::checked_copy;
 use crate::operator::Operator;
 use crate::operator::call::Call;
 use crate::operator::error::{Error, Result};
-use dml_compute::complex::parts::{join, parts};
+use dml_compute::complex::parts::{from_parts, parts};
 use dml_compute::linear_algebra::matrices;
 use dml_compute::linear_algebra::matrix_exponential::exponentials;
 use dml_compute::view::View;
 use dml_kernel::DType;
 
-pub fn route(name: &str) -> Option<Route> {
-    (name == "linalg_matrix_exp").then_some(Route::Run(matrix_exp))
-}
-
-fn matrix_exp(call: &mut Call, overload: &Operator) -> Result<()> {
+/// The exponentials of matrices.
+pub fn matrix_exp(call: &mut Call, overload: &Operator) -> Result<()> {
     let a = overload.argument(call, "self")?;
     arguments::check_square(a, "linalg.matrix_exp", "A")?;
     if !matches!(a.dtype, DType::C64 | DType::C128) {
@@ -36,7 +32,7 @@ fn matrix_exp(call: &mut Call, overload: &Operator) -> Result<()> {
         checked_copy(call, &im, &block(&whole, 1, 0))?;
         checked_copy(call, &View { negative: true, ..im }, &block(&whole, 0, 1))?;
         exponentials(call, &whole, &result)?;
-        join(call, &block(&result, 0, 0), &block(&result, 1, 0), &out)?;
+        from_parts(call, &block(&result, 0, 0), &block(&result, 1, 0), &out)?;
     }
     call.ret(out);
     Ok(())

@@ -1,12 +1,13 @@
-//! Operators of lists of complex tensors: the operator of single tensors, on one after the other.
+//! Operators on lists of complex tensors: the operator for single tensors runs on one after the
+//! other.
 
 use crate::complex::copy::checked_copy;
+use crate::complex::dispatch::run_complex;
 use crate::lists::foreach::{check_counts, check_number_tensor, check_numbers, check_packed};
 use crate::operator::Operator;
 use crate::operator::call::{Arg, Call, Ret};
 use crate::operator::error::{Error, Result};
-use crate::operator::schema::{self, written};
-use dml_compute::complex::lists::names_in_lists;
+use crate::operator::schema::{self, is_of, written};
 use dml_compute::complex::parts::as_real;
 use dml_compute::host;
 use dml_compute::movement::copy::read_numbers;
@@ -18,22 +19,10 @@ fn none(name: &str) -> Error {
     Error::Fallback(format!("{name} of lists of complex tensors"))
 }
 
-/// Runs `_foreach_name` by the operator `name`, which is among `all`; `run` runs it on one call's
-/// arguments.
-pub fn one_by_one(
-    call: &mut Call,
-    list: &Operator,
-    all: &[&'static Operator],
-    run: impl Fn(&mut Call, &Operator) -> Result<()>,
-) -> Result<()> {
-    let name = match list.base_name().trim_start_matches("_foreach_") {
-        "norm" => "linalg_vector_norm",
-        name => name,
-    };
-    let tensors: &[Option<View>] = match call.args.first() {
-        Some(Arg::Tensors(list)) => list,
-        _ => return Err(none(list.name)),
-    };
+/// The first list of a call, which must have complex tensors, after checking the lengths of all
+/// lists.
+fn first_list<'a>(call: &Call<'a>, list: &Operator) -> Result<&'a [Option<View>]> {
+    let Some(Arg::Tensors(tensors)) = call.args.first() else { return Err(none(list.name)) };
     let complex = |t: &Option<View>| t.as_ref().is_some_and(|t| t.dtype.is_complex() && !t.conjugate && !t.negative);
     if !tensors.iter().all(complex) {
         return Err(none(list.name));
@@ -46,23 +35,26 @@ pub fn one_by_one(
             _ => {}
         }
     }
+    Ok(tensors)
+}
+
+/// Runs an operator on lists by the operator with this name in a table.
+pub fn run_for_each_tensor(call: &mut Call, list: &Operator, table: &[Operator], name: &str) -> Result<()> {
+    let tensors = first_list(call, list)?;
     let packed = packed_numbers(call, list, tensors.len())?;
-    if name == "copy" {
-        return copies(call, list, tensors);
-    }
     let in_place = written(list.schema).in_place;
-    let single = all.iter().copied().find(|single| {
+    let single = table.iter().find(|single| {
         let written = written(single.schema);
-        single.base_name() == name && written.in_place == in_place && written.count == usize::from(in_place)
+        is_of(single.schema, name) && written.in_place == in_place && written.count == usize::from(in_place)
     });
     let single = single.ok_or_else(|| none(list.name))?;
-    // All calls before the first one runs: none is left half done for a fallback.
+    // All calls are checked before the first one runs, so that a fallback finds none half done.
     let calls =
         (0..tensors.len()).map(|i| element(call, list, single, packed.as_deref(), i)).collect::<Result<Vec<_>>>()?;
     let mut results = Vec::new();
     for args in &calls {
         let mut inner = call.with_arguments(args);
-        run(&mut inner, single)?;
+        run_complex(&mut inner, single)?;
         if let Some(Ret::Tensor(t)) = inner.returns.pop() {
             results.push(t);
         }
@@ -73,7 +65,7 @@ pub fn one_by_one(
     Ok(())
 }
 
-/// The numbers of an overload that takes them packed into a tensor; `None` of the others, whose
+/// The numbers of an overload with numbers packed into a tensor; `None` for the others, whose
 /// tensor is one number.
 fn packed_numbers(call: &Call, list: &Operator, count: usize) -> Result<Option<Vec<Scalar>>> {
     let tensors = list.named(call).filter_map(|(name, argument)| match argument {
@@ -104,7 +96,7 @@ fn packed_numbers(call: &Call, list: &Operator, count: usize) -> Result<Option<V
     Ok(None)
 }
 
-/// The arguments of the operator of single tensors for the tensors at `i`.
+/// The arguments of the operator for single tensors, for the tensors at `i`.
 fn element<'a>(
     call: &Call<'a>,
     list: &Operator,
@@ -136,10 +128,30 @@ fn element<'a>(
         .collect()
 }
 
-fn copies(call: &mut Call, list: &Operator, targets: &[Option<View>]) -> Result<()> {
+/// Copies one list to another.
+pub fn copies(call: &mut Call, list: &Operator) -> Result<()> {
+    let targets = first_list(call, list)?;
     let sources: SmallVec<[&View; 8]> = list.argument(call, "src")?;
     for (target, source) in targets.iter().flatten().zip(sources) {
         checked_copy(call, source, target)?;
     }
     Ok(())
+}
+
+/// The names of an operand in operators on lists, given its name in those for single tensors.
+fn names_in_lists(name: &str) -> &[&str] {
+    match name {
+        "other" => &["other", "scalar", "scalars"],
+        "end" => &["tensors1"],
+        "weight" => &["weight", "weights", "scalars"],
+        "value" => &["value", "scalars"],
+        "exponent" => &["exponent"],
+        "self" => &["self"],
+        "ord" => &["ord"],
+        "dtype" => &["dtype"],
+        "tensor1" => &["tensor1"],
+        "tensor2" => &["tensor2"],
+        "alpha" => &["alpha"],
+        _ => &[],
+    }
 }

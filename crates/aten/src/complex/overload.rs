@@ -1,4 +1,4 @@
-//! The arguments of a call by their names in the overload's schema, looked up as it runs.
+//! The arguments of a call by their names in the overload's schema, looked up at run time.
 
 use crate::operator::argument::{FromArgument, Out, Outs};
 use crate::operator::call::{Call, Ret};
@@ -9,17 +9,17 @@ use dml_kernel::DType;
 use smallvec::SmallVec;
 
 impl Operator {
-    /// The name that all overloads of an operator share: `add` of `aten::add_.Tensor`.
+    /// The name common to all overloads of an operator: `add` for `aten::add_.Tensor`.
     pub fn base_name(&self) -> &'static str {
         let name = self.name.split_once("::").map_or(self.name, |(_, name)| name);
         let name = name.split_once('.').map_or(name, |(name, _)| name);
         if name.starts_with("__") { name } else { name.trim_end_matches('_') }
     }
 
-    /// The argument of this name.
+    /// The argument with this name.
     ///
     /// # Errors
-    /// [`Error::Fallback`] of an overload that has none, and what [`FromArgument::take`] returns.
+    /// [`Error::Fallback`] if the overload has none, and the errors of [`FromArgument::take`].
     pub fn argument<'a, T: FromArgument<'a>>(&self, call: &Call<'a>, name: &str) -> Result<T> {
         match schema::find(self.schema, name) {
             Some(i) => call.arguments().get(i),
@@ -27,7 +27,7 @@ impl Operator {
         }
     }
 
-    /// The argument of this name, or what it is in overloads without it.
+    /// The argument with this name, or `absent` for overloads without it.
     ///
     /// # Errors
     /// As [`FromArgument::take`].
@@ -35,7 +35,7 @@ impl Operator {
         schema::find(self.schema, name).map_or(Ok(absent), |i| call.arguments().get(i))
     }
 
-    /// The dtype of an argument that is one, complex or not; `None` where it is not given.
+    /// The dtype in a dtype argument, complex or not; `None` if it is not given.
     ///
     /// # Errors
     /// As [`FromArgument::take`].
@@ -44,7 +44,7 @@ impl Operator {
         Ok(code.and_then(|code| DType::from_code(code as u8)))
     }
 
-    /// Where it puts its only result.
+    /// The destination of the only result.
     ///
     /// # Errors
     /// As [`FromArgument::take`].
@@ -52,7 +52,7 @@ impl Operator {
         call.arguments().out(schema::written(self.schema))
     }
 
-    /// Where it puts its results.
+    /// The destinations of the results.
     ///
     /// # Errors
     /// As [`FromArgument::take`].
@@ -66,7 +66,7 @@ impl Operator {
     }
 }
 
-/// Runs the operator of reals on other arguments, and returns what it returns.
+/// Runs the operator's function with other arguments, and returns its results.
 ///
 /// # Errors
 /// The operator's.

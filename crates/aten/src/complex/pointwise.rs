@@ -1,5 +1,5 @@
-//! Pointwise operators of complex tensors: the pointwise kernel with the parts of each tensor as
-//! operands of their own.
+//! Pointwise operators on complex tensors: the pointwise kernel with the parts of each tensor as
+//! separate operands.
 
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
@@ -7,17 +7,18 @@ use crate::operator::error::{Error, Result};
 use crate::operator::structured;
 use crate::pointwise::operator::{Argument, operand_of, result_of};
 use crate::tensor::promote::{Promoted, result_type};
-use dml_compute::complex::functions;
 use dml_compute::complex::parts::parts;
-use dml_compute::complex::pointwise::{Given, Rule, parts_of, run};
+use dml_compute::complex::pointwise::{Given, parts_of_number, run};
+use dml_compute::pointwise::complex as functions;
 use dml_compute::pointwise::function::Function;
 use dml_compute::pointwise::kernel::{Operand, Operands};
+use dml_compute::pointwise::operator::Rule;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 use dml_kernel::DType;
 use smallvec::SmallVec;
 
-/// The dtype in which arguments meet.
+/// The common dtype of arguments.
 pub fn common_dtype(call: &Call, arguments: &[Argument]) -> DType {
     let promoted: SmallVec<[Promoted; 4]> = arguments
         .iter()
@@ -30,8 +31,8 @@ pub fn common_dtype(call: &Call, arguments: &[Argument]) -> DType {
     result_type(&promoted, call.host.default_dtype())
 }
 
-/// Runs a part of an operator whose result is none of the call's.
-pub fn quietly(call: &mut Call, run: impl FnOnce(&mut Call) -> Result<()>) -> Result<()> {
+/// Runs a part of an operator, without adding its result to the call's results.
+pub fn run_without_results(call: &mut Call, run: impl FnOnce(&mut Call) -> Result<()>) -> Result<()> {
     let before = call.returns.len();
     run(call)?;
     call.returns.truncate(before);
@@ -41,12 +42,17 @@ pub fn quietly(call: &mut Call, run: impl FnOnce(&mut Call) -> Result<()>) -> Re
 /// Writes `factor * t`.
 pub fn scale(call: &mut Call, t: &View, factor: Number, result: &View) -> Result<()> {
     let arguments = [Argument::Tensor(AnyTensor(t)), Argument::Number(factor)];
-    operator(call, Out::InPlace(result), Rule::Exact, &functions::SCALE, &arguments)
+    operator(call, Out::InPlace(result), &functions::SCALE, &arguments)
 }
 
-/// Runs a pointwise operator of arguments that meet in a complex dtype; real ones among them become
-/// complex first. The function gets them in order.
-pub fn operator(
+/// Runs a pointwise operator on arguments with a complex common dtype; real ones among them are
+/// converted first. The function gets them in order.
+pub fn operator(call: &mut Call, out: Out, function: &'static Function, arguments: &[Argument]) -> Result<()> {
+    ruled_operator(call, out, function.rule, function, arguments)
+}
+
+/// [`operator`] with a rule for the dtype of the result that differs from the function's.
+pub fn ruled_operator(
     call: &mut Call,
     out: Out,
     rule: Rule,
@@ -58,9 +64,10 @@ pub fn operator(
         return Err(Error::Fallback("complex numbers beside tensors of reals".into()));
     }
     let result = match rule {
-        Rule::Complex | Rule::Exact => common,
+        Rule::Promote | Rule::Exact | Rule::Float => common,
         Rule::Real => common.real(),
         Rule::Bool => DType::Bool,
+        Rule::As(dtype) => dtype,
     };
     if rule == Rule::Exact {
         structured::check_same(out, result)?;
@@ -69,7 +76,7 @@ pub fn operator(
     let mut given: SmallVec<[Given; 4]> = SmallVec::new();
     for argument in arguments {
         let number = |n| {
-            let (re, im) = parts_of(n);
+            let (re, im) = parts_of_number(n);
             Given::Number(re, im)
         };
         given.push(match *argument {

@@ -1,68 +1,78 @@
 //! Products of complex matrices, as products of real ones of twice the size.
 //!
-//! A row of complex numbers in memory is a row of reals, `[re, im, re, im, ..]`. Where each number
-//! `x + iy` of the right matrix stands as the block `[[x, y], [-y, x]]`, the product of the two
-//! real matrices is the complex product as it lies in memory.
+//! A row of complex numbers in memory is a row of reals, `[re, im, re, im, ..]`. If each number
+//! `x + iy` of the right matrix is written as the block `[[x, y], [-y, x]]`, the product of the two
+//! real matrices has the memory layout of the complex product.
 
 use crate::check;
 use crate::complex::copy::checked_copy;
-use crate::complex::pointwise::{common_dtype, operator, quietly, scale};
-use crate::complex::route::Route;
+use crate::complex::pointwise::{common_dtype, operator, run_without_results, scale};
 use crate::matmul::product::product as real_product;
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::{Operator, structured};
 use crate::pointwise::operator::Argument;
-use dml_compute::complex::functions;
-use dml_compute::complex::pointwise::{Rule, parts_of};
+use dml_compute::complex::pointwise::parts_of_number;
 use dml_compute::complex::product::{blocks, interleaved};
 use dml_compute::complex::reduction::working_copy;
+use dml_compute::pointwise::complex as functions;
 use dml_compute::scalar::Scalar;
 use dml_compute::view::View;
 
-pub fn route(name: &str) -> Option<Route> {
-    Some(Route::Run(match name {
-        "mm" | "bmm" => |call, overload| {
-            let operands = [overload.argument(call, "self")?, overload.argument(call, "mat2")?];
-            matrices(call, overload, operands, false)
-        },
-        "addmm" => |call, overload| {
-            let operands = [overload.argument(call, "mat1")?, overload.argument(call, "mat2")?];
-            matrices(call, overload, operands, true)
-        },
-        "baddbmm" => |call, overload| {
-            let operands = [overload.argument(call, "batch1")?, overload.argument(call, "batch2")?];
-            matrices(call, overload, operands, true)
-        },
-        "mv" => |call, overload| {
-            let operands = [overload.argument(call, "self")?, overload.argument(call, "vec")?];
-            vectors(call, overload, operands, false)
-        },
-        "addmv" => |call, overload| {
-            let operands = [overload.argument(call, "mat")?, overload.argument(call, "vec")?];
-            vectors(call, overload, operands, true)
-        },
-        "dot" => |call, overload| {
-            let operands = [overload.argument(call, "self")?, overload.argument(call, "tensor")?];
-            inner(call, operands, false)
-        },
-        "vdot" => |call, overload| {
-            let operands = [overload.argument(call, "self")?, overload.argument(call, "other")?];
-            inner(call, operands, true)
-        },
-        "addbmm" => addbmm,
-        "linalg_cross" => cross,
-        _ => return None,
-    }))
+/// A product of two matrices.
+pub fn mm(call: &mut Call, overload: &Operator) -> Result<()> {
+    let operands = [overload.argument(call, "self")?, overload.argument(call, "mat2")?];
+    matrices(call, overload, operands, 2, false)
 }
 
-/// Products of two matrices, or of batches of them, plus `self` where `added`.
-fn matrices(call: &mut Call, overload: &Operator, [a, b]: [&View; 2], added: bool) -> Result<()> {
-    let rank = if matches!(overload.base_name(), "mm" | "addmm") { 2 } else { 3 };
+/// Products of two batches of matrices.
+pub fn bmm(call: &mut Call, overload: &Operator) -> Result<()> {
+    let operands = [overload.argument(call, "self")?, overload.argument(call, "mat2")?];
+    matrices(call, overload, operands, 3, false)
+}
+
+/// `beta * self + alpha * mat1 @ mat2`
+pub fn addmm(call: &mut Call, overload: &Operator) -> Result<()> {
+    let operands = [overload.argument(call, "mat1")?, overload.argument(call, "mat2")?];
+    matrices(call, overload, operands, 2, true)
+}
+
+/// `beta * self + alpha * batch1 @ batch2`
+pub fn baddbmm(call: &mut Call, overload: &Operator) -> Result<()> {
+    let operands = [overload.argument(call, "batch1")?, overload.argument(call, "batch2")?];
+    matrices(call, overload, operands, 3, true)
+}
+
+/// A matrix times a vector.
+pub fn mv(call: &mut Call, overload: &Operator) -> Result<()> {
+    let operands = [overload.argument(call, "self")?, overload.argument(call, "vec")?];
+    vectors(call, overload, operands, false)
+}
+
+/// `beta * self + alpha * mat @ vec`
+pub fn addmv(call: &mut Call, overload: &Operator) -> Result<()> {
+    let operands = [overload.argument(call, "mat")?, overload.argument(call, "vec")?];
+    vectors(call, overload, operands, true)
+}
+
+/// The inner product of two vectors.
+pub fn dot(call: &mut Call, overload: &Operator) -> Result<()> {
+    let operands = [overload.argument(call, "self")?, overload.argument(call, "tensor")?];
+    inner(call, operands, false)
+}
+
+/// [`dot`] with the first vector's conjugate.
+pub fn vdot(call: &mut Call, overload: &Operator) -> Result<()> {
+    let operands = [overload.argument(call, "self")?, overload.argument(call, "other")?];
+    inner(call, operands, true)
+}
+
+/// Products of two matrices, or of batches of them, plus `self` if `added`.
+fn matrices(call: &mut Call, overload: &Operator, [a, b]: [&View; 2], rank: usize, added: bool) -> Result<()> {
     check_matrices(overload, [a, b], rank)?;
     let product = multiply(call, a, b)?;
-    finish(call, overload, product, added)
+    return_product(call, overload, product, added)
 }
 
 fn check_matrices(overload: &Operator, [a, b]: [&View; 2], rank: usize) -> Result<()> {
@@ -92,7 +102,7 @@ fn check_dtypes([a, b]: [&View; 2]) -> Result<()> {
     Ok(())
 }
 
-/// A matrix times a vector, plus `self` where `added`.
+/// A matrix times a vector, plus `self` if `added`.
 fn vectors(call: &mut Call, overload: &Operator, [a, b]: [&View; 2], added: bool) -> Result<()> {
     check!(
         a.dim() == 2 && b.dim() == 1 && a.sizes[1] == b.sizes[0],
@@ -105,10 +115,10 @@ fn vectors(call: &mut Call, overload: &Operator, [a, b]: [&View; 2], added: bool
     let column = b.as_strided(&[b.sizes[0], 1], &[b.strides[0], 1], 0);
     let product = multiply(call, a, &column)?;
     let product = product.as_strided(&[a.sizes[0]], &[1], 0);
-    finish(call, overload, product, added)
+    return_product(call, overload, product, added)
 }
 
-/// The sum of two vectors' products, of the first one's conjugates where asked for.
+/// The inner product of two vectors, with the first one's conjugate if `conjugated`.
 fn inner(call: &mut Call, [a, b]: [&View; 2], conjugated: bool) -> Result<()> {
     check!(
         a.dim() == 1 && b.dim() == 1 && a.sizes == b.sizes && a.dtype == b.dtype,
@@ -118,7 +128,7 @@ fn inner(call: &mut Call, [a, b]: [&View; 2], conjugated: bool) -> Result<()> {
         b.describe()
     );
     let n = a.sizes[0];
-    // Of the first vector in either case: a tensor is not written.
+    // The first vector's bit is flipped in either case: no tensor is written.
     let a = if conjugated {
         let turned = View { conjugate: !a.conjugate, ..a.clone() };
         let copy = call.empty(a.dtype, &a.sizes)?;
@@ -136,10 +146,10 @@ fn inner(call: &mut Call, [a, b]: [&View; 2], conjugated: bool) -> Result<()> {
     Ok(())
 }
 
-/// One product whose inner index is batch and k together.
-fn addbmm(call: &mut Call, overload: &Operator) -> Result<()> {
+/// One product whose inner index combines batch and k.
+pub fn addbmm(call: &mut Call, overload: &Operator) -> Result<()> {
     let (a, b): (&View, &View) = (overload.argument(call, "batch1")?, overload.argument(call, "batch2")?);
-    // The CPU asks for the result's sizes first.
+    // The CPU checks the result's sizes first.
     call.size_of(a, 1)?;
     call.size_of(b, 2)?;
     check_matrices(overload, [a, b], 3)?;
@@ -147,11 +157,11 @@ fn addbmm(call: &mut Call, overload: &Operator) -> Result<()> {
     let rows = working_copy(call, &a.permute(&[1, 0, 2]))?.as_strided(&[m, batch * k], &[batch * k, 1], 0);
     let columns = working_copy(call, b)?.as_strided(&[batch * k, n], &[n, 1], 0);
     let product = multiply(call, &rows, &columns)?;
-    finish(call, overload, product, true)
+    return_product(call, overload, product, true)
 }
 
-/// `self x other`, of vectors of three numbers along a dimension.
-fn cross(call: &mut Call, overload: &Operator) -> Result<()> {
+/// `self x other`, for vectors of three elements along a dimension.
+pub fn cross(call: &mut Call, overload: &Operator) -> Result<()> {
     let (a, b): (&View, &View) = (overload.argument(call, "self")?, overload.argument(call, "other")?);
     let dim: i64 = overload.argument(call, "dim")?;
     let out = overload.out(call)?;
@@ -168,27 +178,27 @@ fn cross(call: &mut Call, overload: &Operator) -> Result<()> {
     let dtype = common_dtype(call, &[a, b].map(|t| Argument::Tensor(AnyTensor(t))));
     let result = structured::result(call, out.given(), dtype, &sizes)?;
     let (a, b) = (a.expand(&sizes), b.expand(&sizes));
-    // Written apart from what is read.
+    // Written to a separate tensor, since operands may overlap the result.
     let aside = call.empty(dtype, &sizes)?;
     for i in 0..3 {
         let at = |t: &View, d: i64| t.narrow(along, d % 3, 1);
         let factors = [at(&a, i + 1), at(&b, i + 2), at(&a, i + 2), at(&b, i + 1)];
         let [p, q, r, s] = &factors;
         let arguments = [p, q, r, s].map(|t| Argument::Tensor(AnyTensor(t)));
-        let place = at(&aside, i);
-        quietly(call, |call| operator(call, Out::InPlace(&place), Rule::Complex, &functions::CROSS, &arguments))?;
+        let output = at(&aside, i);
+        run_without_results(call, |call| operator(call, Out::InPlace(&output), &functions::CROSS, &arguments))?;
     }
     checked_copy(call, &aside, &result)?;
     call.ret(result);
     Ok(())
 }
 
-/// Puts a product where the overload wants it: `beta * self + alpha * product` where `added`.
-fn finish(call: &mut Call, overload: &Operator, product: View, added: bool) -> Result<()> {
+/// Stores a product as the overload requires: `beta * self + alpha * product` if `added`.
+fn return_product(call: &mut Call, overload: &Operator, product: View, added: bool) -> Result<()> {
     let out = overload.out(call)?;
     if !added {
         if let Out::New = out {
-            // A view is no tensor of the caller's.
+            // A view without a handle cannot be returned to the caller.
             let result = if product.handle == 0 { working_copy(call, &product)? } else { product };
             call.ret(result);
             return Ok(());
@@ -223,8 +233,8 @@ fn finish(call: &mut Call, overload: &Operator, product: View, added: bool) -> R
         }
         Out::Into(t) => structured::result(call, Some(t), product.dtype, &product.sizes)?,
     };
-    quietly(call, |call| {
-        if parts_of(beta) == (0.0, 0.0) {
+    run_without_results(call, |call| {
+        if parts_of_number(beta) == (0.0, 0.0) {
             return scale(call, &product, alpha, &result);
         }
         let arguments = [
@@ -233,14 +243,14 @@ fn finish(call: &mut Call, overload: &Operator, product: View, added: bool) -> R
             Argument::Number(beta),
             Argument::Number(alpha),
         ];
-        operator(call, Out::InPlace(&result), Rule::Exact, &functions::SCALE_ADD, &arguments)
+        operator(call, Out::InPlace(&result), &functions::SCALE_ADD, &arguments)
     })?;
     call.ret(result);
     Ok(())
 }
 
-/// The product of two matrices or of batches of them, `[.., m, k]` and `[.., k, n]`, as a new
-/// contiguous tensor.
+/// Returns the product of two matrices or of batches of them, `[.., m, k]` and `[.., k, n]`, as a
+/// new contiguous tensor.
 pub fn multiply(call: &mut Call, a: &View, b: &View) -> Result<View> {
     let rank = a.dim();
     let (k, n) = (b.sizes[rank - 2], b.sizes[rank - 1]);
@@ -252,6 +262,8 @@ pub fn multiply(call: &mut Call, a: &View, b: &View) -> Result<View> {
     let right = blocks(call, b, [k, n])?;
     let target = interleaved(&result, 2 * n);
     let doubled = target.sizes.clone();
-    quietly(call, |call| real_product(call, Out::Into(&target), [&left, &right], a.dtype.real(), &doubled, None))?;
+    run_without_results(call, |call| {
+        real_product(call, Out::Into(&target), [&left, &right], a.dtype.real(), &doubled, None)
+    })?;
     Ok(result)
 }

@@ -1,12 +1,11 @@
-//! Reductions of complex tensors: norms are those of the magnitudes, variances the sums of the
-//! parts' variances, and products are made by halves. Sums and means go by parts.
+//! Reductions of complex tensors: norms are computed from magnitudes, variances are the sums of the
+//! parts' variances, and products are computed by halving. Sums and means are computed by parts.
 
 use crate::check;
-use crate::complex::by_parts::joined;
+use crate::complex::by_parts::complex_from_parts;
 use crate::complex::copy::checked_copy;
 use crate::complex::overload::run_on;
-use crate::complex::pointwise::{operator, quietly};
-use crate::complex::route::Route;
+use crate::complex::pointwise::{operator, run_without_results};
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Arg, Call, Ret};
 use crate::operator::error::{Error, Result};
@@ -17,9 +16,9 @@ use crate::reduction::variance::variance;
 use dml_compute::complex::copy::fill_with;
 use dml_compute::complex::functions;
 use dml_compute::complex::parts::parts;
-use dml_compute::complex::pointwise::Rule;
 use dml_compute::complex::reduction::{squeezed, working_copy};
 use dml_compute::dtype::accumulator;
+use dml_compute::pointwise::complex as elementwise;
 use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::reduction::norm::norms;
 use dml_compute::scalar::Scalar;
@@ -27,21 +26,28 @@ use dml_compute::view::View;
 use dml_kernel::DType;
 use smallvec::SmallVec;
 
-pub fn route(name: &str) -> Option<Route> {
-    Some(Route::Run(match name {
-        "linalg_vector_norm" | "norm" => norm,
-        "prod" => prod,
-        "renorm" => renorm,
-        "var" => |call, overload| spread(call, overload, false, false),
-        "std" => |call, overload| spread(call, overload, true, false),
-        "var_mean" => |call, overload| spread(call, overload, false, true),
-        "std_mean" => |call, overload| spread(call, overload, true, true),
-        _ => return None,
-    }))
+/// Variances.
+pub fn var(call: &mut Call, overload: &Operator) -> Result<()> {
+    complex_variance(call, overload, false, false)
+}
+
+/// Standard deviations.
+pub fn std(call: &mut Call, overload: &Operator) -> Result<()> {
+    complex_variance(call, overload, true, false)
+}
+
+/// Variances and means.
+pub fn var_mean(call: &mut Call, overload: &Operator) -> Result<()> {
+    complex_variance(call, overload, false, true)
+}
+
+/// Standard deviations and means.
+pub fn std_mean(call: &mut Call, overload: &Operator) -> Result<()> {
+    complex_variance(call, overload, true, true)
 }
 
 /// The norm of the magnitudes.
-fn norm(call: &mut Call, overload: &Operator) -> Result<()> {
+pub fn norm(call: &mut Call, overload: &Operator) -> Result<()> {
     let t: &View = overload.argument(call, "self")?;
     if !t.dtype.is_complex() {
         return Err(Error::Fallback("a norm of a complex order".into()));
@@ -63,7 +69,7 @@ fn norm(call: &mut Call, overload: &Operator) -> Result<()> {
     );
     if let Some(wanted) = wanted {
         check_no_narrowing(t.dtype, wanted)?;
-        // This overload makes its result of the dtype that it is told, which no norm has.
+        // This overload's result has the requested dtype, which no norm has.
         if overload.name == "aten::norm.ScalarOpt_dim_dtype" {
             return structured::wrong_dtype(wanted.real(), wanted);
         }
@@ -81,8 +87,8 @@ fn norm(call: &mut Call, overload: &Operator) -> Result<()> {
     run_on(call, overload, &args)
 }
 
-/// Slices along a dimension scaled down to a largest norm.
-fn renorm(call: &mut Call, overload: &Operator) -> Result<()> {
+/// Scales slices along a dimension down to a maximum norm.
+pub fn renorm(call: &mut Call, overload: &Operator) -> Result<()> {
     let t: &View = overload.argument(call, "self")?;
     let (p, limit): (Scalar, Scalar) = (overload.argument(call, "p")?, overload.argument(call, "maxnorm")?);
     let dim: i64 = overload.argument(call, "dim")?;
@@ -103,16 +109,18 @@ fn renorm(call: &mut Call, overload: &Operator) -> Result<()> {
     norms(call, p.to_f64(), &size, &norm, axes)?;
     let arguments = [t, &norm].map(|t| Argument::Tensor(AnyTensor(t)));
     let arguments = [arguments[0], arguments[1], Argument::Number(limit)];
-    operator(call, out, Rule::Complex, &functions::RENORM, &arguments)
+    operator(call, out, &functions::RENORM, &arguments)
 }
 
 /// Writes the absolute values.
 fn magnitudes(call: &mut Call, t: &View, out: &View) -> Result<()> {
-    quietly(call, |call| operator(call, Out::Into(out), Rule::Real, &functions::ABS, &[Argument::Tensor(AnyTensor(t))]))
+    run_without_results(call, |call| {
+        operator(call, Out::Into(out), &elementwise::ABS, &[Argument::Tensor(AnyTensor(t))])
+    })
 }
 
-/// The variance, or its root, and the mean too if asked for.
-fn spread(call: &mut Call, overload: &Operator, root: bool, mean: bool) -> Result<()> {
+/// The variance, or its root, optionally with the mean.
+fn complex_variance(call: &mut Call, overload: &Operator, root: bool, mean: bool) -> Result<()> {
     let t: &View = overload.argument(call, "self")?;
     let dims: Option<&[i64]> = overload.argument(call, "dim")?;
     let correction: Option<Scalar> = overload.argument(call, "correction")?;
@@ -132,15 +140,15 @@ fn spread(call: &mut Call, overload: &Operator, root: bool, mean: bool) -> Resul
     kernel::run(call, function, &[&total], &inputs, t.dtype.real())?;
     call.ret(total);
     if mean {
-        let average = joined(call, Out::New, t.dtype, &re[1], &im[1])?;
+        let average = complex_from_parts(call, Out::New, t.dtype, &re[1], &im[1])?;
         call.ret(average);
     }
     Ok(())
 }
 
-/// The product along a dimension, or of all elements: the second half of them is multiplied into
-/// the first one until one is left.
-fn prod(call: &mut Call, overload: &Operator) -> Result<()> {
+/// The product along a dimension, or of all elements: the second half is multiplied into the first
+/// until one element remains.
+pub fn prod(call: &mut Call, overload: &Operator) -> Result<()> {
     let t: &View = overload.argument(call, "self")?;
     let dim: Option<i64> = overload.argument_or(call, "dim", None)?;
     let keep: bool = overload.argument_or(call, "keepdim", false)?;
@@ -179,5 +187,5 @@ fn prod(call: &mut Call, overload: &Operator) -> Result<()> {
 /// `a = a * b`, element by element.
 pub fn multiply_by(call: &mut Call, a: &View, b: &View) -> Result<()> {
     let arguments = [a, b].map(|t| Argument::Tensor(AnyTensor(t)));
-    quietly(call, |call| operator(call, Out::InPlace(a), Rule::Complex, &functions::MUL, &arguments))
+    run_without_results(call, |call| operator(call, Out::InPlace(a), &elementwise::MUL, &arguments))
 }

@@ -1,23 +1,16 @@
 //! Running products of complex tensors, in steps of doubling distance (Hillis and Steele, "Data
-//! parallel algorithms", 1986). Running sums go by parts.
+//! parallel algorithms", 1986). Running sums are computed by parts.
 
 use crate::complex::copy::checked_copy;
 use crate::complex::reduction::multiply_by;
-use crate::complex::route::Route;
 use crate::operator::Operator;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use dml_compute::complex::reduction::working_copy;
 use dml_compute::view::View;
 
-pub fn route(name: &str) -> Option<Route> {
-    match name {
-        "cumprod" => Some(Route::Run(running_product)),
-        _ => None,
-    }
-}
-
-fn running_product(call: &mut Call, overload: &Operator) -> Result<()> {
+/// Running products along a dimension.
+pub fn running_product(call: &mut Call, overload: &Operator) -> Result<()> {
     let t: &View = overload.argument(call, "self")?;
     let dim: i64 = overload.argument(call, "dim")?;
     let out = overload.out(call)?;

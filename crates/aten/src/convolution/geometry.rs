@@ -1,8 +1,8 @@
-//! The shape of a convolution, checked, and what each of its three products looks like.
+//! The checked sizes of a convolution.
 
 use crate::check;
 use crate::operator::error::Result;
-use dml_compute::convolution::geometry::{Arguments, Geometry, Spatial, crossed, listed};
+use dml_compute::convolution::geometry::{Arguments, Geometry, Spatial, format_product, format_sizes};
 use dml_compute::view::View;
 
 /// The convolution of `input` by `weight`.
@@ -32,9 +32,9 @@ pub fn checked(input: &View, weight: &View, args: &Arguments) -> Result<Geometry
         small,
         Runtime,
         "output padding must be smaller than either stride or dilation, but got {} {} {}",
-        listed("output_padding", &extra, 0),
-        listed("stride", &stride, 1),
-        listed("dilation", &dilation, 1)
+        format_sizes("output_padding", &extra, 0),
+        format_sizes("stride", &stride, 1),
+        format_sizes("dilation", &dilation, 1)
     );
     let (groups, transposed) = (args.groups, args.transposed);
     let channels = input.sizes[1];
@@ -64,16 +64,16 @@ pub fn checked(input: &View, weight: &View, args: &Arguments) -> Result<Geometry
         !transposed || there.iter().all(|&n| n > 0),
         Runtime,
         "Given input size per channel: ({}). Calculated output size per channel: ({}). Output size is too small",
-        crossed(here.iter().copied()),
-        crossed(there.iter().copied())
+        format_product(here.iter().copied()),
+        format_product(there.iter().copied())
     );
     check!(
         there.iter().all(|&n| n > 0),
         Runtime,
         "Calculated padded input size per channel: ({}). Kernel size: ({}). Kernel size can't be greater than \
          actual input size",
-        crossed((0..rank).map(|d| here[d] + 2 * padding[d])),
-        crossed((0..rank).map(window))
+        format_product((0..rank).map(|d| here[d] + 2 * padding[d])),
+        format_product((0..rank).map(window))
     );
     let (first, second) = (weight.sizes[0] / groups, weight.sizes[1]);
     let (inner, outer) = if transposed { (there, here) } else { (here, there) };

@@ -1,9 +1,10 @@
-//! The convolution that every module comes down to, and its gradients.
+//! The convolution operator to which all modules are reduced, and its gradients.
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::{check, matmul, operators};
+use crate::{check, group, matmul, operators};
 use dml_compute::convolution::geometry::Arguments;
+use dml_compute::convolution::named::UNIT_STRIDE;
 use dml_compute::convolution::overrideable::{by_channels, empty};
 use dml_compute::convolution::passes;
 use dml_compute::convolution::winograd::choice::Pass;
@@ -14,61 +15,48 @@ use dml_kernel::DType;
 use smallvec::SmallVec;
 
 operators! {
-    convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups) {
-        "aten::convolution_overrideable(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
+    convolution(input, weight, bias, {Arguments}) {
+        hot "aten::convolution_overrideable(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
     }
-    convolution_backward(
-        grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, output_mask
-    ) {
-        "aten::convolution_backward_overrideable(Tensor grad_output, Tensor input, Tensor weight, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
+    convolution_backward(grad_output, input, weight, {Arguments}, output_mask) {
+        hot "aten::convolution_backward_overrideable(Tensor grad_output, Tensor input, Tensor weight, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
     }
 }
 
-#[allow(clippy::too_many_arguments)]
-fn convolution(
-    call: &mut Call,
-    input: &View,
-    weight: &View,
-    bias: Option<&View>,
-    stride: &[i64],
-    padding: &[i64],
-    dilation: &[i64],
-    transposed: bool,
-    output_padding: &[i64],
-    groups: i64,
-) -> Result<()> {
-    let arguments = Arguments { stride, padding, dilation, transposed, output_padding, groups };
+group!(for Arguments<'a> {
+    stride,
+    padding,
+    dilation = UNIT_STRIDE.dilation,
+    transposed = UNIT_STRIDE.transposed,
+    output_padding = UNIT_STRIDE.output_padding,
+    groups = UNIT_STRIDE.groups,
+});
+
+fn convolution(call: &mut Call, input: &View, weight: &View, bias: Option<&View>, arguments: Arguments) -> Result<()> {
     let out = forward(call, input, weight, bias, &arguments)?;
     call.ret(out);
     Ok(())
 }
 
-#[allow(clippy::too_many_arguments)]
 fn convolution_backward(
     call: &mut Call,
     grad: &View,
     input: &View,
     weight: &View,
-    stride: &[i64],
-    padding: &[i64],
-    dilation: &[i64],
-    transposed: bool,
-    output_padding: &[i64],
-    groups: i64,
+    arguments: Arguments,
     wanted: &[u8],
 ) -> Result<()> {
-    let arguments = Arguments { stride, padding, dilation, transposed, output_padding, groups };
     for t in backward(call, [grad, input, weight], &arguments, wanted)? {
         call.ret_optional(t);
     }
     Ok(())
 }
 
-/// The convolution of `input` by `weight`, plus `bias`, as a new tensor.
+/// Computes the convolution of `input` by `weight`, plus `bias`, as a new tensor.
 pub fn forward(call: &Call, input: &View, weight: &View, bias: Option<&View>, arguments: &Arguments) -> Result<View> {
     let geometry = crate::convolution::geometry::checked(input, weight, arguments)?;
     check_dtypes(call, input, weight)?;
-    // What the CPU has of integers: all plain convolutions, and others of int64.
+    // What the CPU supports of integers: all plain convolutions, and others of int64.
     let plain = !geometry.transposed && geometry.dilation.iter().all(|&d| d == 1);
     check!(
         plain || input.dtype.is_float() || input.dtype == DType::I64,
@@ -112,7 +100,7 @@ pub fn forward(call: &Call, input: &View, weight: &View, bias: Option<&View>, ar
     Ok(out)
 }
 
-/// Gradients of input, weight and bias, those that are wanted, of `[grad, input, weight]`.
+/// The gradients of input, weight and bias that `wanted` asks for.
 pub fn backward(
     call: &Call,
     [grad, input, weight]: [&View; 3],

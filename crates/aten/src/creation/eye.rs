@@ -8,10 +8,10 @@ use dml_compute::movement::copy::fill_with;
 use dml_compute::scalar::Scalar;
 
 operators! {
-    square(n, out) {
+    square(n, out).complex(Complex::Run(complex::creation::of_reals)) {
         "aten::eye.out(SymInt n, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    eye(n, m, out) {
+    eye(n, m, out).complex(Complex::Run(complex::creation::of_reals)) {
         "aten::eye.m_out(SymInt n, SymInt m, *, Tensor(a!) out) -> Tensor(a!)",
     }
 }

@@ -1,4 +1,4 @@
-//! Tensors made from numbers.
+//! Operators that create tensors from numbers.
 
 pub mod eye;
 pub mod sequences;
@@ -7,6 +7,6 @@ pub mod triangular_indices;
 
 use crate::operator::Operator;
 
-/// The overloads of these families.
+/// The overloads of this folder.
 pub const OPERATORS: &[&[Operator]] =
     &[eye::OPERATORS, sequences::OPERATORS, triangle::OPERATORS, triangular_indices::OPERATORS];

@@ -1,4 +1,4 @@
-//! Tensors of evenly spaced numbers, and of their powers: arange, linspace, logspace.
+//! Evenly spaced numbers, and their powers: arange, linspace, logspace.
 
 use crate::movement::copies::checked_copy;
 use crate::operator::argument::Out;
@@ -7,26 +7,26 @@ use crate::operator::conversion::{check_all_fit, check_fits};
 use crate::operator::error::Result;
 use crate::tensor::overlap;
 use crate::{check, operators};
-use dml_compute::creation::sequences::{Arguments, Sequence, Spec, as_row};
+use dml_compute::creation::sequences::{self, Sequence, as_row};
 use dml_compute::movement::copy::fill_with;
 use dml_compute::scalar::Scalar as Number;
-use dml_compute::view::{View, layout};
+use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
-    arange(start, end, step, out) {
-        "aten::arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
+    arange(start, end, step, out).complex(Complex::Run(complex::creation::of_reals)) {
+        hot "aten::arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    range(start, end, step, out) {
+    range(start, end, step, out).complex(Complex::Run(complex::creation::of_reals)) {
         "aten::range.out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    range_of_ones(start, end, out) {
+    range_step_one(start, end, out).complex(Complex::Run(complex::creation::of_reals)) {
         "aten::range.out_(Scalar start, Scalar end, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    linspace(start, end, steps, out) {
+    linspace(start, end, steps, out).complex(Complex::Run(complex::created_by_parts)) {
         "aten::linspace.out(Scalar start, Scalar end, int steps, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    logspace(start, end, steps, base, out) {
+    logspace(start, end, steps, base, out).complex(Complex::Run(complex::creation::logspace)) {
         "aten::logspace.out(Scalar start, Scalar end, int steps, float base=10., *, Tensor(a!) out) -> Tensor(a!)",
     }
 }
@@ -34,11 +34,8 @@ operators! {
 /// Fills a tensor of any shape, in row-major order, and returns it.
 fn fill(call: &mut Call, sequence: Sequence, out: View, numbers: &[Number]) -> Result<()> {
     let row = as_row(call, &out)?;
-    let numel = row.numel();
-    if numel > 0 {
-        let spec = Spec { sequence, out: row.dtype, index: layout::index_type(numel) };
-        let arguments = Arguments { out: &row, numbers: numbers.into(), numel, stride: row.strides[0] };
-        call.run_threads(&spec, &arguments, numel as u64)?;
+    if row.numel() > 0 {
+        sequences::write(call, sequence, numbers, &row)?;
     }
     if row.data != out.data {
         let shaped = row.as_strided(&out.sizes, &View::contiguous_strides(&out.sizes), 0);
@@ -48,10 +45,10 @@ fn fill(call: &mut Call, sequence: Sequence, out: View, numbers: &[Number]) -> R
     Ok(())
 }
 
-/// The tensor for `size` elements. It keeps its shape if it has as many.
+/// Returns the result for `size` elements. A given result with as many elements keeps its shape.
 fn target(call: &Call, out: Out, size: i64, name: &str) -> Result<View> {
     let mut out = out.tensor()?.clone();
-    // Of one element or none the CPU makes no range.
+    // For up to one element the CPU has no such error.
     let range = size > 1 || !name.ends_with("space");
     check!(out.dtype != DType::Bool || !range, NotImplemented, "\"{name}_cpu\" not implemented for 'Bool'");
     if out.numel() != size {
@@ -73,10 +70,10 @@ fn check_range(start: f64, end: f64, step: f64) -> Result<()> {
     Ok(())
 }
 
-fn arange(call: &mut Call, start: Number, end: Number, step: Number, out: Out) -> Result<()> {
+pub fn arange(call: &mut Call, start: Number, end: Number, step: Number, out: Out) -> Result<()> {
     check_range(start.to_f64(), end.to_f64(), step.to_f64())?;
-    // Counted before anything is truncated, as CPU does from torch 2.15 (int64 ranges were
-    // truncated first before).
+    // Computed before anything is truncated, as on the CPU from torch 2.15 (before, int64 ranges
+    // were truncated first).
     let integers = [start, end, step].iter().all(|x| matches!(x, Number::Int(_) | Number::Bool(_)));
     let size = if integers {
         let (s, e, d) = (start.to_i64(), end.to_i64(), step.to_i64());
@@ -88,7 +85,7 @@ fn arange(call: &mut Call, start: Number, end: Number, step: Number, out: Out) -
     fill(call, Sequence::Arange, out, &[start, step])
 }
 
-/// As arange, with the end.
+/// As arange, including the end.
 fn range(call: &mut Call, start: Number, end: Number, step: Number, out: Out) -> Result<()> {
     let (s, e, d) = (start.to_f64(), end.to_f64(), step.to_f64());
     check_range(s, e, d)?;
@@ -96,8 +93,8 @@ fn range(call: &mut Call, start: Number, end: Number, step: Number, out: Out) ->
     fill(call, Sequence::Arange, out, &[start, step])
 }
 
-/// PyTorch's own composite of this overload is the CPU's kernel.
-fn range_of_ones(call: &mut Call, start: Number, end: Number, out: Out) -> Result<()> {
+/// PyTorch composes this overload, and calls the CPU's kernel.
+fn range_step_one(call: &mut Call, start: Number, end: Number, out: Out) -> Result<()> {
     range(call, start, end, Number::Int(1), out)
 }
 
@@ -106,7 +103,7 @@ pub fn linspace(call: &mut Call, start: Number, end: Number, steps: i64, out: Ou
     let out = target(call, out, steps, "linspace")?;
     if !out.dtype.is_float() {
         check_all_fit(&[start, end], out.dtype)?;
-        // A negative number wraps in the dtype before it is counted from or to.
+        // A negative number wraps around in the dtype first.
         let wrapped = |x: Number| if out.dtype == DType::U8 { x.to_i64() & 0xff } else { x.to_i64() };
         let (start, end) = (wrapped(start), wrapped(end));
         let numbers = [start, end - start, (steps - 1).max(1)].map(Number::Int);
@@ -118,13 +115,13 @@ pub fn linspace(call: &mut Call, start: Number, end: Number, steps: i64, out: Ou
     fill(call, Sequence::Linspace, out, &numbers)
 }
 
-/// Powers of the base, their exponents from both ends as in linspace.
+/// Powers of the base; the exponents are computed from both ends as in linspace.
 fn logspace(call: &mut Call, mut start: f64, mut end: f64, steps: i64, base: f64, out: Out) -> Result<()> {
     check!(steps >= 0, Runtime, "number of steps must be non-negative");
     let out = target(call, out, steps, "logspace")?;
     if steps == 1 {
-        // In doubles, as on the CPU; only of several exponents an integer dtype drops the
-        // fractions.
+        // In doubles, as on the CPU; an integer dtype truncates exponents only if there are
+        // several.
         let power = Number::Double(base.powf(start));
         check_fits(power, out.dtype)?;
         fill_with(call, &out, power)?;

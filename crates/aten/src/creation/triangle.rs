@@ -1,4 +1,4 @@
-//! The upper and the lower triangle of matrices: triu and tril.
+//! The operators triu and tril.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
@@ -10,12 +10,12 @@ use dml_compute::creation::triangle::{Half, copy_half};
 use dml_compute::view::View;
 
 operators! {
-    triangle(self, diagonal, out; Half::Upper) {
+    triangle(self, diagonal, out; Half::Upper).complex(Complex::Run(complex::run_as_bits)) {
         "aten::triu(Tensor self, SymInt diagonal=0) -> Tensor",
         "aten::triu_(Tensor(a!) self, SymInt diagonal=0) -> Tensor(a!)",
         "aten::triu.out(Tensor self, SymInt diagonal=0, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    triangle(self, diagonal, out; Half::Lower) {
+    triangle(self, diagonal, out; Half::Lower).complex(Complex::Run(complex::run_as_bits)) {
         "aten::tril(Tensor self, SymInt diagonal=0) -> Tensor",
         "aten::tril_(Tensor(a!) self, SymInt diagonal=0) -> Tensor(a!)",
         "aten::tril.out(Tensor self, SymInt diagonal=0, *, Tensor(a!) out) -> Tensor(a!)",

@@ -3,7 +3,7 @@
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::{check, operators};
-use dml_compute::creation::triangular_indices::{Arguments, Spec, left_of};
+use dml_compute::creation::triangular_indices::{coordinates, left_of};
 use dml_kernel::DType;
 
 operators! {
@@ -32,8 +32,7 @@ fn indices(call: &mut Call, rows: i64, columns: i64, offset: i64, dtype: Option<
     let count = if upper { rows * columns - left } else { left };
     let out = call.empty(dtype, &[2, count])?;
     if count > 0 {
-        let arguments = Arguments { out: &out, count, rows, columns, diagonal };
-        call.run_threads(&Spec { dtype, upper }, &arguments, count as u64)?;
+        coordinates(call, rows, columns, diagonal, upper, &out)?;
     }
     call.ret(out);
     Ok(())

@@ -1,5 +1,5 @@
-//! torchvision's operators for detection: suppression of overlapping boxes, pooling of regions,
-//! deformable convolution.
+//! torchvision's operators for detection: non-maximum suppression, pooling of regions, deformable
+//! convolution.
 
 pub mod deform_conv2d;
 pub mod nms;

@@ -1,16 +1,11 @@
-//! Non-maximum suppression: of boxes that overlap more than the threshold only the one with the
-//! best score stays.
-//!
-//! Boxes are taken in blocks, from the best score on. In a block the overlaps of all pairs become a
-//! matrix of bits, from which one workgroup finds, 32 boxes at a time, which boxes stay. Those
-//! suppress the boxes of the later blocks, which look at them all at once. The memory is that of
-//! one block, and the only thing that is waited for is the number of boxes that stay.
+//! The operator of non-maximum suppression: of boxes that overlap by more than a threshold, only
+//! the one with the best score stays.
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::{check, operators};
 use dml_compute::detection::nms::suppress;
-use dml_compute::indexing::mask::{Count, Visit};
+use dml_compute::indexing::mask::{Count, MaskAction};
 use dml_compute::movement::copy::as_contiguous;
 use dml_compute::sorting::sort::by_rows;
 use dml_compute::view::View;
@@ -22,7 +17,7 @@ operators! {
     }
 }
 
-/// The indices (int64) of the boxes that stay, by falling score; equal scores by index.
+/// Returns the indices (int64) of the boxes that stay, by descending score; equal scores by index.
 fn nms(call: &mut Call, boxes: &View, scores: &View, threshold: f64) -> Result<()> {
     check_shapes(boxes, scores)?;
     if boxes.numel() == 0 {
@@ -33,12 +28,12 @@ fn nms(call: &mut Call, boxes: &View, scores: &View, threshold: f64) -> Result<(
     let n = boxes.sizes[0];
     check!(n < i64::from(i32::MAX), NotImplemented, "nms: {n} boxes are too many for dml");
     let (_, order) = by_rows(call, scores, 0, true)?;
-    let kept = suppress(call, &as_contiguous(call, boxes)?, &order, threshold)?;
-    let count = Count::new(call, &kept)?;
+    let keep = suppress(call, &as_contiguous(call, boxes)?, &order, threshold)?;
+    let count = Count::new(call, &keep)?;
     let total = count.total(call)?;
     let out = call.empty(DType::I64, &[total])?;
     if total > 0 {
-        count.visit(call, Visit::Select { from: &order, row: &out }, total)?;
+        count.apply(call, MaskAction::Select { from: &order, row: &out }, total)?;
     }
     call.ret(out);
     Ok(())

@@ -1,27 +1,53 @@
-//! Regions of images and their bins: `[regions, 5]`, each the number of an image and left, top,
-//! right and bottom in units of `1 / scale` pixels. Along each axis a region is cut into equal
-//! bins.
+//! Regions of images and their bins: `[regions, 5]`, each the index of an image and left, top,
+//! right and bottom in units of `1 / scale` pixels. Along each axis a region is divided into bins
+//! of equal size.
 
-use crate::check;
 use crate::operator::error::Result;
+use crate::{check, group};
 use dml_compute::detection::region::Grid;
 use dml_compute::view::View;
 
-/// The sizes of a result with this many channels.
+group! {
+    /// The bins that regions are pooled to.
+    pub struct Pooled {
+        spatial_scale: f64,
+        pooled_height: i64,
+        pooled_width: i64,
+    }
+}
+
+group! {
+    /// The sizes of the images of a gradient.
+    pub struct Images {
+        batch_size: i64,
+        channels: i64,
+        height: i64,
+        width: i64,
+    }
+}
+
+impl Pooled {
+    /// The bins, of images `[height, width]`; `samples` as in [`Grid::samples`].
+    pub fn grid(&self, image: [i64; 2], samples: i64) -> Grid {
+        Grid { scale: self.spatial_scale, image, bins: [self.pooled_height, self.pooled_width], samples }
+    }
+}
+
+/// The sizes of a result with `channels` channels.
 ///
 /// # Errors
-/// Where sizes are negative or too large.
+/// If sizes are negative or too large.
 pub fn result_sizes(grid: &Grid, rois: &View, channels: i64, name: &str) -> Result<[i64; 4]> {
     check_sizes(&grid.bins, name)?;
     check_sizes(&grid.image, name)?;
     Ok([rois.sizes[0], channels, grid.bins[0], grid.bins[1]])
 }
 
-/// Channels of the result of an operator whose bins have channels of their own.
+/// Channels of the result of an operator with separate channels for each bin.
 ///
 /// # Errors
-/// Where the input's `channels` are no multiple of the bins.
-pub fn channels_by_position(grid: &Grid, channels: i64) -> Result<i64> {
+/// If the input's `channels` are not a multiple of the bins.
+pub fn position_sensitive_channels(grid: &Grid, channels: i64) -> Result<i64> {
     let bins = grid.bins[0] * grid.bins[1];
     check!(
         bins > 0 && channels % bins == 0,
@@ -31,7 +57,7 @@ pub fn channels_by_position(grid: &Grid, channels: i64) -> Result<i64> {
     Ok(channels / bins)
 }
 
-/// Checks what every operator on regions takes: `images` are images or their gradients.
+/// Checks the operands that all operators on regions share: `images` are images or their gradients.
 pub fn check_operands(images: &View, regions: &View, name: &str) -> Result<()> {
     check!(images.dim() == 4, Runtime, "{name}: expected images of 4 dimensions, got {}D", images.dim());
     check!(
@@ -51,7 +77,7 @@ pub fn check_operands(images: &View, regions: &View, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks the sizes of an operator's result or of the images: each fits an i32.
+/// Checks that the sizes of an operator's result or of the images fit i32.
 pub fn check_sizes(sizes: &[i64], name: &str) -> Result<()> {
     check!(
         sizes.iter().all(|&n| (0..i64::from(i32::MAX)).contains(&n)),

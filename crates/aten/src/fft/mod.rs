@@ -1,9 +1,10 @@
-//! Discrete Fourier transforms: what `torch.fft`, `stft` and `istft` are made of.
+//! The operators of discrete Fourier transforms, which `torch.fft`, `stft` and `istft` are composed
+//! of.
 //!
-//! A transform of several dimensions goes along one after the other. Along a dimension, all
-//! [lines](lines) are transformed at once: in one [pass](pass) where a line fits into a workgroup's
-//! memory, in several where it does not, and as a convolution ([chirp](chirp)) where its length has
-//! large prime factors.
+//! A transform of several dimensions is computed along one after the other. Along a dimension, all
+//! [lines](lines) are transformed in parallel: in one [pass](pass) if a line fits into a
+//! workgroup's shared memory, in several if it does not, and as a convolution ([chirp](chirp)) if
+//! its length has large prime factors.
 
 pub mod operator;
 

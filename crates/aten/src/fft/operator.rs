@@ -1,26 +1,25 @@
-//! The transforms that PyTorch asks of a device. Strides of results are those of the CPU's.
+//! The transforms that PyTorch calls on a device. Strides of results are those of the CPU's.
 
 use crate::complex::copy::checked_copy;
 use crate::operator::argument::Out;
 use crate::operator::call::{Call, Ret};
 use crate::operator::error::Result;
 use crate::{check, operators};
-use dml_compute::fft::lines::{Lines, Load, Store};
-use dml_compute::fft::operator::{Axes, along_each, sorted, strides};
+use dml_compute::fft::operator::{self, Axes, sorted, strides, transform_axes};
 use dml_compute::view::layout::preserved_strides;
 use dml_compute::view::{Dims, View};
 use dml_kernel::DType;
 
 operators! {
-    complex_to_complex(self, dim, normalization, forward, out) {
+    complex_to_complex(self, dim, normalization, forward, out).complex(Complex::Own) {
         "aten::_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",
         "aten::_fft_c2c.out(Tensor self, SymInt[] dim, int normalization, bool forward, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    real_to_complex(self, dim, normalization, onesided, out) {
+    real_to_complex(self, dim, normalization, onesided, out).complex(Complex::Own) {
         "aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
         "aten::_fft_r2c.out(Tensor self, int[] dim, int normalization, bool onesided, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    complex_to_real(self, dim, normalization, last_dim_size, out) {
+    complex_to_real(self, dim, normalization, last_dim_size, out).complex(Complex::Own) {
         "aten::_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
         "aten::_fft_c2r.out(Tensor self, int[] dim, int normalization, SymInt last_dim_size, *, Tensor(a!) out) -> Tensor(a!)",
     }
@@ -36,13 +35,13 @@ fn complex_to_complex(call: &mut Call, t: &View, dim: &[i64], norm: i64, forward
     if axes.is_empty() {
         let result = destination(call, out, t.dtype, &t.sizes, preserved_strides(&t.clone()), t)?;
         checked_copy(call, t, &result)?;
-        return finish(call, out, result);
+        return return_result(call, out, result);
     }
     let axes = sorted(&axes, &t.strides, axes.len());
-    let result = destination(call, out, t.dtype, &t.sizes, strides(t, &axes, &t.sizes), t)?;
+    let result = destination(call, out, t.dtype, &t.sizes, strides(&t.sizes, &t.strides, &axes), t)?;
     let scale = factor(norm, &result.sizes, &axes)?;
-    along_each(call, t, &result, &axes, !forward, scale)?;
-    finish(call, out, result)
+    transform_axes(call, t, &result, &axes, !forward, scale)?;
+    return_result(call, out, result)
 }
 
 fn real_to_complex(call: &mut Call, t: &View, dim: &[i64], norm: i64, onesided: bool, out: Out) -> Result<()> {
@@ -61,14 +60,10 @@ fn real_to_complex(call: &mut Call, t: &View, dim: &[i64], norm: i64, onesided: 
         sizes[last] = length / 2 + 1;
     }
     let axes = sorted(&axes, &t.strides, axes.len() - 1);
-    let result = destination(call, out, t.dtype.complex(), &sizes, strides(t, &axes, &sizes), t)?;
+    let result = destination(call, out, t.dtype.complex(), &sizes, strides(&sizes, &t.strides, &axes), t)?;
     let scale = factor(norm, &t.sizes, &axes)?;
-    let others = &axes[..axes.len() - 1];
-    let store = if onesided { Store::Half } else { Store::Whole };
-    let lines = Lines::along(last, length, (t, Load::Real), (&result, store));
-    Lines { scale: if others.is_empty() { scale } else { 1.0 }, ..lines }.transform(call)?;
-    along_each(call, &result, &result, others, false, scale)?;
-    finish(call, out, result)
+    operator::real_to_complex(call, t, &result, &axes, onesided, scale)?;
+    return_result(call, out, result)
 }
 
 fn complex_to_real(call: &mut Call, t: &View, dim: &[i64], norm: i64, length: i64, out: Out) -> Result<()> {
@@ -89,23 +84,17 @@ fn complex_to_real(call: &mut Call, t: &View, dim: &[i64], norm: i64, length: i6
         length / 2 + 1
     );
     let others = sorted(&axes[..axes.len() - 1], &t.strides, axes.len() - 1);
-    let spectrum = if others.is_empty() {
-        t.clone()
-    } else {
-        let inner = call.empty_strided(t.dtype, &t.sizes, &strides(t, &others, &t.sizes))?;
-        along_each(call, t, &inner, &others, true, 1.0)?;
-        inner
-    };
+    // As the spectrum lies after the transforms along the others.
+    let inner = if others.is_empty() { t.strides.clone() } else { strides(&t.sizes, &t.strides, &others) };
     let mut sizes = t.sizes.clone();
     sizes[last] = length;
-    let result = destination(call, out, t.dtype.real(), &sizes, strides(&spectrum, &[last], &sizes), t)?;
+    let result = destination(call, out, t.dtype.real(), &sizes, strides(&sizes, &inner, &[last]), t)?;
     let scale = factor(norm, &sizes, &axes)?;
-    let lines = Lines::along(last, length, (&spectrum, Load::Half), (&result, Store::Real));
-    Lines { inverse: true, scale, ..lines }.transform(call)?;
-    finish(call, out, result)
+    operator::complex_to_real(call, t, &result, (&others, last), scale)?;
+    return_result(call, out, result)
 }
 
-/// A transform of halves: rounded once, in the end.
+/// Computes a transform of halves in float32, and rounds the result once.
 fn in_float32(
     call: &mut Call,
     t: &View,
@@ -130,7 +119,7 @@ fn check_part(dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// The dimensions, each once.
+/// The transformed dimensions, checked to be distinct.
 fn axes(call: &Call, dim: &[i64], t: &View) -> Result<Axes> {
     let axes: Axes = dim.iter().map(|&d| call.wrap_dim(d, t.dim())).collect::<Result<_>>()?;
     let twice = (1..axes.len()).any(|i| axes[..i].contains(&axes[i]));
@@ -145,8 +134,8 @@ fn last_of(axes: &[usize]) -> Result<usize> {
     Ok(last.unwrap_or(0))
 }
 
-/// The factor of a normalisation: 0 is none, 1 the root of the number of elements that are
-/// transformed together, 2 their number.
+/// The factor of a normalisation mode: 0 is none, 1 one over the root of the number of elements
+/// that are transformed together, 2 one over their number.
 fn factor(norm: i64, sizes: &[i64], axes: &[usize]) -> Result<f64> {
     let count: f64 = axes.iter().map(|&d| sizes[d] as f64).product();
     match norm {
@@ -160,18 +149,18 @@ fn factor(norm: i64, sizes: &[i64], axes: &[usize]) -> Result<f64> {
     }
 }
 
-/// Where the result is computed: in `out=` if it can be, else in a new tensor.
+/// The tensor in which the result is computed: `out=` if possible, else a new one.
 fn destination(call: &Call, out: Out, dtype: DType, sizes: &[i64], strides: Dims, input: &View) -> Result<View> {
     if let Some(given) =
-        out.given().filter(|given| given.dtype == dtype && !dml_compute::view::overlap::touches(given, input))
+        out.given().filter(|given| given.dtype == dtype && !dml_compute::view::overlap::ranges_overlap(given, input))
     {
         return call.result(Some(given), dtype, sizes);
     }
     Ok(call.empty_strided(dtype, sizes, &strides)?)
 }
 
-/// Returns the result, in `out=` where there is one.
-fn finish(call: &mut Call, out: Out, result: View) -> Result<()> {
+/// Returns the result, in `out=` if there is one.
+fn return_result(call: &mut Call, out: Out, result: View) -> Result<()> {
     let Some(given) = out.given().filter(|given| given.handle != result.handle) else {
         call.ret(result);
         return Ok(());

@@ -1,5 +1,5 @@
-//! Operators of floats of 8 bits, which are kept and converted: as on the CPU, few operators
-//! compute with them.
+//! Operators on 8-bit floats, which are storage formats: as on the CPU, few operators compute with
+//! them.
 
 use crate::operator::Operator;
 use crate::operator::call::{Arg, Call};
@@ -12,60 +12,39 @@ use dml_compute::view::View;
 use dml_kernel::DType;
 use smallvec::SmallVec;
 
-/// How an operator is done.
-#[derive(Copy, Clone)]
-enum Route {
-    /// It moves elements: the operator of integers runs on their bits.
-    Moves,
-    /// The operator of floats does it, which loads and stores any dtype.
-    AsItIs,
-    /// The same, of tensors that are all of one dtype.
-    OfOneDtype,
-    /// A function of its own.
-    Run(fn(&mut Call, &Operator) -> Result<()>),
-}
-
-fn route(name: &str) -> Option<Route> {
-    Some(match name {
-        "cat" | "flip" | "roll" | "index" | "index_select" | "masked_select" => Route::Moves,
-        "_copy_from" | "_local_scalar_dense" | "fill" | "zero" | "isnan" | "any" | "all" | "_scaled_mm" => {
-            Route::AsItIs
-        }
-        "eq" | "ne" | "mul" => Route::OfOneDtype,
-        "where" => Route::Run(choose),
-        "_index_put_impl" => Route::Run(index_put),
-        "abs" => Route::Run(abs),
-        _ => return None,
-    })
-}
-
-/// Runs an operator on arguments of which one is a tensor of floats of 8 bits.
+/// Runs an operator on arguments of which at least one is a tensor of 8-bit floats.
 ///
 /// # Errors
-/// [`Error::Fallback`] of an operator that has no kernel for them.
+/// [`Error::Fallback`] if the operator has no kernel for them.
 pub fn run_float8(call: &mut Call, operator: &Operator) -> Result<()> {
-    match route(operator.base_name()) {
-        Some(Route::Moves) => moves(call, operator),
-        Some(Route::AsItIs) => (operator.run)(call),
-        Some(Route::OfOneDtype) => {
-            only_dtype(call, operator, DType::is_float8)?;
-            (operator.run)(call)
-        }
-        Some(Route::Run(run)) => run(call, operator),
+    match operator.fields.float8 {
+        Some(run) => run(call, operator),
         None => Err(Error::Fallback(format!("{} of floats of 8 bits", operator.name))),
     }
 }
 
-fn moves(call: &mut Call, operator: &Operator) -> Result<()> {
+/// The operator's own function, which loads and stores any dtype.
+pub fn own(call: &mut Call, operator: &Operator) -> Result<()> {
+    (operator.run)(call)
+}
+
+/// [`own`], for tensors that all have the same dtype.
+pub fn of_one_dtype(call: &mut Call, operator: &Operator) -> Result<()> {
+    only_dtype(call, operator, DType::is_float8)?;
+    (operator.run)(call)
+}
+
+/// An operator that only copies elements runs on their bits as integers.
+pub fn run_as_bits(call: &mut Call, operator: &Operator) -> Result<()> {
     let dtype = only_dtype(call, operator, DType::is_float8)?;
     check_outs(call, operator, dtype)?;
     run_on_bits(call, operator, dtype, DType::U8)
 }
 
-/// Beside tensors of one dtype it may be between one and a number.
-fn choose(call: &mut Call, operator: &Operator) -> Result<()> {
+/// Operands are tensors of one dtype, or one tensor and a number.
+pub fn choose(call: &mut Call, operator: &Operator) -> Result<()> {
     if only_dtype(call, operator, DType::is_float8).is_ok() {
-        return moves(call, operator);
+        return run_as_bits(call, operator);
     }
     let number = |argument: &Arg| matches!(argument, Arg::Tensor(t) if !t.dtype.is_float8() && t.weak);
     let condition = |argument: &Arg| matches!(argument, Arg::Tensor(t) if t.dtype == DType::Bool);
@@ -76,16 +55,16 @@ fn choose(call: &mut Call, operator: &Operator) -> Result<()> {
     Err(Error::Fallback(format!("{} of several dtypes", operator.name)))
 }
 
-/// What is put is moved, unless it is added.
-fn index_put(call: &mut Call, operator: &Operator) -> Result<()> {
+/// Assigned values are copied as bits, unless they are accumulated.
+pub fn index_put(call: &mut Call, operator: &Operator) -> Result<()> {
     if operator.argument(call, "accumulate")? {
         return Err(Error::Fallback(format!("{} that adds floats of 8 bits", operator.name)));
     }
-    moves(call, operator)
+    run_as_bits(call, operator)
 }
 
 /// Numbers lose their sign; zero and NaN keep it, as on the CPU.
-fn abs(call: &mut Call, operator: &Operator) -> Result<()> {
+pub fn abs(call: &mut Call, operator: &Operator) -> Result<()> {
     let x: &View = operator.argument(call, "self")?;
     check_outs(call, operator, x.dtype)?;
     if !x.dtype.is_float8() {
@@ -99,7 +78,7 @@ fn abs(call: &mut Call, operator: &Operator) -> Result<()> {
     Ok(())
 }
 
-/// Whether an argument holds a tensor of them.
+/// Whether an argument has a tensor of 8-bit floats.
 pub fn is_float8(argument: &Arg) -> bool {
     let tensors: SmallVec<[&View; 4]> = match argument {
         Arg::Tensor(t) => [t].into_iter().collect(),

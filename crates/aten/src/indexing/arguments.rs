@@ -1,4 +1,4 @@
-//! What the operators of this folder do with their arguments.
+//! Helpers for the arguments of this folder's operators.
 
 use crate::check;
 use crate::movement::copies::checked_copy;
@@ -7,12 +7,12 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::tensor::overlap;
-use dml_compute::indexing::arguments::{is_index, short};
+use dml_compute::indexing::arguments::is_index;
 use dml_compute::movement::copy::contiguous;
-use dml_compute::primitives::keyed_reduction::Combine;
+use dml_compute::primitives::combine::Combine;
 use dml_compute::view::View;
 
-/// The tensor that an operator on `t` changes: a copy of it, itself, or `out=` with its contents.
+/// The tensor that an operator on `t` updates: a copy of it, itself, or `out=` with its contents.
 pub fn destination(call: &Call, t: &View, out: Out) -> Result<View> {
     match out {
         Out::New => Ok(contiguous(call, t)?),
@@ -44,8 +44,7 @@ pub fn check_index(call: &Call, index: &View) -> Result<()> {
     Ok(())
 }
 
-/// The index tensor of a gather or scatter must fit the tensor it points into, and the tensor of
-/// the values.
+/// Checks that the index tensor of a gather or scatter fits the indexed tensor and the values.
 pub fn check_shapes(call: &Call, t: &View, dim: usize, index: &View, src: Option<&View>) -> Result<()> {
     if index.numel() == 0 {
         return Ok(());
@@ -79,7 +78,7 @@ pub fn check_shapes(call: &Call, t: &View, dim: usize, index: &View, src: Option
     Ok(())
 }
 
-/// How values are combined, by PyTorch's name of it.
+/// The operation that combines values, by PyTorch's name.
 pub fn combine_of(name: Option<&str>) -> Result<Combine> {
     Ok(match name {
         Some("sum") => Combine::Add,
@@ -95,7 +94,7 @@ pub fn combine_of(name: Option<&str>) -> Result<Combine> {
     })
 }
 
-/// An expanded tensor is written with a warning by a few operators, as on the CPU.
+/// A few operators warn when they write to an expanded tensor, as on the CPU.
 pub fn warn_if_expanded(call: &Call, t: &View, name: &str) {
     if dml_compute::view::overlap::is_expanded(t) {
         call.host.warn(&format!(
@@ -103,4 +102,10 @@ pub fn warn_if_expanded(call: &Call, t: &View, name: &str) {
              operation. This also applies to advanced indexing e.g. tensor[indices] = tensor"
         ));
     }
+}
+
+/// The operator's name without its namespace and overload.
+pub fn short(call: &Call) -> &'static str {
+    let name = call.name.strip_prefix("aten::").unwrap_or(call.name);
+    name.split('.').next().unwrap_or(name)
 }

@@ -1,4 +1,4 @@
-//! The gradient of an embedding, and the norms of its rows. (The embedding itself is
+//! The gradient of an embedding, and the normalisation of its rows. (The embedding itself is
 //! `index_select`.)
 
 use crate::operator::call::Call;
@@ -6,18 +6,14 @@ use crate::operator::error::Result;
 use crate::tensor::overlap::SHARED;
 use crate::{check, operators};
 use dml_compute::indexing::arguments::is_index;
-use dml_compute::indexing::embedding::{Renorm, RenormArguments, accumulate_rows, row_numbers};
+use dml_compute::indexing::embedding::{accumulate_rows, renorm};
 use dml_compute::movement::copy::fill_with;
-use dml_compute::primitives::rows::{Extent, Rows};
-use dml_compute::primitives::{keyed_reduction, radix_sort};
-use dml_compute::reduction::norm::Order;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
-use dml_compute::view::layout::index_type;
 
 operators! {
     embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq) {
-        "aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
+        hot "aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
     }
     embedding_renorm(self, indices, max_norm, norm_type) {
         "aten::embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)",
@@ -47,8 +43,8 @@ fn embedding_dense_backward(
     Ok(())
 }
 
-/// The rows that the indices name are scaled down to a norm. Of rows that are expanded only those
-/// that need no scaling are taken.
+/// Scales the rows with these indices down to a maximum norm. Expanded rows are accepted only if
+/// none needs scaling.
 fn embedding_renorm(call: &mut Call, table: &View, indices: &View, limit: f64, p: f64) -> Result<()> {
     check!(
         table.dim() == 2,
@@ -70,29 +66,7 @@ fn embedding_renorm(call: &mut Call, table: &View, indices: &View, limit: f64, p
         "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
         table.dtype
     );
-    let (n, width) = (indices.numel(), table.sizes[1]);
-    if n > 0 && width > 0 {
-        let none = keyed_reduction::no_key(call.name, &table.sizes[..1])?;
-        // In order, so that the first of equal ones can do the work for all.
-        let (keys, _) = radix_sort::sort(call, &row_numbers(call, indices, table)?, none)?;
-        let index = index_type(table.reach().max(n * width));
-        let (rows, _) = Rows::of_neighbours(index, width);
-        let spec =
-            Renorm { table: table.dtype, order: Order::of(p), expanded: width > 1 && table.strides[1] == 0, rows };
-        let extent = Extent { rows: n, n: width, inner: 1 };
-        let arguments = RenormArguments {
-            table,
-            keys: &keys,
-            p: Number::Double(p),
-            limit: Number::Double(limit),
-            none,
-            row_step: table.strides[0],
-            column_step: table.strides[1],
-            extent,
-            fault: call.fault_of_value(SHARED),
-        };
-        call.run(&spec, &arguments, rows.groups(&extent))?;
-    }
+    renorm(call, table, indices, limit, p, SHARED)?;
     call.ret(table.clone());
     Ok(())
 }

@@ -1,18 +1,15 @@
 //! Bags of embeddings: the sum, mean or maximum of some rows of a table, for each bag.
 //!
-//! A bag is a piece of the list of indices; `offsets` says where bags begin. An invocation has one
-//! column of one bag.
+//! A bag is a range of the list of indices; `offsets` has the start of each bag.
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::{check, operators};
 use dml_compute::indexing::arguments::is_index;
-use dml_compute::indexing::embedding_bag::{Forward, ForwardArguments, Mode};
+use dml_compute::indexing::embedding_bag::{BagResults, Bags, Mode, bags};
 use dml_compute::movement::copy::{as_contiguous, cast, fill_with};
-use dml_compute::primitives::segments::parts;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
-use dml_compute::view::layout::index_type;
 use dml_kernel::DType;
 
 operators! {
@@ -22,13 +19,13 @@ operators! {
     }
 }
 
-/// The mode of a code.
+/// The mode with PyTorch's code.
 pub fn mode_of(code: i64) -> Result<Mode> {
     check!((0..=2).contains(&code), Runtime, "embedding_bag: {code} is not a valid mode");
     Ok([Mode::Sum, Mode::Mean, Mode::Max][code as usize])
 }
 
-/// Checks that a tensor is a row of indices.
+/// Checks that a tensor is a vector of indices.
 pub fn check_index(t: &View, position: usize, name: &str) -> Result<()> {
     check!(
         is_index(t.dtype),
@@ -48,7 +45,6 @@ pub fn check_index(t: &View, position: usize, name: &str) -> Result<()> {
 
 /// Returns the bags' values, the bag of each index (-1 for indices of no bag), the bags' sizes
 /// without padding, and the rows of the maxima.
-#[allow(clippy::too_many_arguments)]
 fn forward(
     call: &mut Call,
     weight: &View,
@@ -86,48 +82,20 @@ fn forward(
     let dense = |t: &View| as_contiguous(call, &cast(call, t, index)?);
     let (indices, offsets) = (dense(indices)?, dense(offsets)?);
     let each = each.map(|t| as_contiguous(call, t)).transpose()?;
-    let (bags, width, n) = (offsets.numel() - i64::from(last), weight.sizes[1], indices.numel());
-    let out = call.empty(weight.dtype, &[bags, width])?;
-    let (bag_of, mut size) = (call.empty(index, &[n])?, call.empty(index, &[bags])?);
+    let (count, width, n) = (offsets.numel() - i64::from(last), weight.sizes[1], indices.numel());
+    let out = call.empty(weight.dtype, &[count, width])?;
+    let (bag_of, size) = (call.empty(index, &[n])?, call.empty(index, &[count])?);
     fill_with(call, &bag_of, Number::Int(-1))?;
     let largest = if mode == Mode::Max {
-        call.empty(index, &[bags, width])?
+        call.empty(index, &[count, width])?
     } else {
-        let unused = call.empty(index, &[bags])?;
+        let unused = call.empty(index, &[count])?;
         fill_with(call, &unused, Number::Int(0))?;
         unused
     };
-    // All indices may be one bag's.
-    let walks: Vec<[u32; 2]> = parts(call, n.max(1)).collect();
-    let mut before = if walks.len() > 1 { call.empty(index, &[bags])? } else { size.clone() };
-    for (i, &part) in walks.iter().enumerate().filter(|_| bags > 0) {
-        let (further, ends) = (i > 0, i + 1 == walks.len());
-        std::mem::swap(&mut size, &mut before);
-        let wide = index_type(weight.reach().max(bags * width.max(1)));
-        let spec = Forward { mode, weight: weight.dtype, index, weighted: each.is_some(), further, ends, wide };
-        let arguments = ForwardArguments {
-            out: &out,
-            bag_of: &bag_of,
-            bag_size: &size,
-            before: further.then_some(&before),
-            part,
-            max_indices: &largest,
-            weight,
-            indices: &indices,
-            offsets: &offsets,
-            per_sample_weights: each.as_ref(),
-            fault: call.fault_of_index(),
-            count: offsets.numel(),
-            n,
-            rows: weight.sizes[0],
-            padding,
-            bags,
-            width,
-            row_step: weight.strides[0],
-            column_step: weight.strides[1],
-        };
-        call.run_threads(&spec, &arguments, (bags * width.max(1)) as u64)?;
-    }
+    let given = Bags { weight, indices: &indices, offsets: &offsets, per_sample_weights: each.as_ref(), padding };
+    let results = BagResults { out: &out, bag_of: &bag_of, max_indices: &largest };
+    let size = bags(call, mode, &given, &results, size)?;
     for t in [out, bag_of, size, largest] {
         call.ret(t);
     }

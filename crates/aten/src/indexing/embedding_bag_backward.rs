@@ -1,23 +1,18 @@
-//! The gradients of bags of embeddings: of the table, and of the weights of the indices.
+//! The gradients of bags of embeddings: of the table, and of the weights of indices.
 
 use crate::indexing::embedding_bag::check_index;
 use crate::operator::call::Call;
 use crate::operator::error::{Error, Result};
-use crate::{check, operators};
+use crate::{check, group, operators};
 use dml_compute::indexing::embedding::accumulate_rows;
 use dml_compute::indexing::embedding_bag::Mode;
-use dml_compute::indexing::embedding_bag_backward::{Products, ProductsArguments, contributions, of_maxima};
+use dml_compute::indexing::embedding_bag_backward::{contributions, of_maxima, per_sample_weights};
 use dml_compute::movement::copy::{as_contiguous, fill_with};
-use dml_compute::primitives::rows::{Extent, Rows};
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
-use dml_compute::view::layout::index_type;
 
 operators! {
-    backward(
-        grad, indices, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, sparse = false,
-        per_sample_weights, padding_idx
-    ) {
+    backward(grad, indices, {Bags}, {Options}, sparse = false) {
         "aten::_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
         "aten::_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
     }
@@ -26,21 +21,29 @@ operators! {
     }
 }
 
-#[allow(clippy::too_many_arguments)]
-fn backward(
-    call: &mut Call,
-    grad: &View,
-    indices: &View,
-    bag_of: &View,
-    size: &View,
-    largest: &View,
-    rows: i64,
-    by_frequency: bool,
-    mode: i64,
-    sparse: bool,
-    each: Option<&View>,
-    padding: i64,
-) -> Result<()> {
+group! {
+    /// What the forward pass returned of its bags.
+    struct Bags<'a> {
+        offset2bag: &'a View,
+        bag_size: &'a View,
+        maximum_indices: &'a View,
+    }
+}
+
+group! {
+    /// What the forward pass took beside tables and indices.
+    struct Options<'a> {
+        num_weights: i64,
+        scale_grad_by_freq: bool,
+        mode: i64,
+        per_sample_weights: Option<&'a View>,
+        padding_idx: i64,
+    }
+}
+
+fn backward(call: &mut Call, grad: &View, indices: &View, bags: Bags, options: Options, sparse: bool) -> Result<()> {
+    let Bags { offset2bag: bag_of, bag_size: size, maximum_indices: largest } = bags;
+    let Options { num_weights, scale_grad_by_freq, mode, per_sample_weights: each, padding_idx } = options;
     if sparse {
         return Err(Error::Fallback(format!("{}: a sparse gradient", call.name)));
     }
@@ -59,19 +62,19 @@ fn backward(
         size.describe(),
         largest.describe()
     );
-    let out = call.empty(grad.dtype, &[rows, width])?;
+    let out = call.empty(grad.dtype, &[num_weights, width])?;
     fill_with(call, &out, Number::Int(0))?;
     if mode == Mode::Max {
         of_maxima(call, grad, size, largest, &out)?;
     } else if indices.numel() > 0 && width > 0 {
         let parts = contributions(call, mode, grad, bag_of, size, each)?;
-        accumulate_rows(call, &parts, indices, &out, padding, by_frequency)?;
+        accumulate_rows(call, &parts, indices, &out, padding_idx, scale_grad_by_freq)?;
     }
     call.ret(out);
     Ok(())
 }
 
-/// Of each index, the product of its row and its bag's gradient.
+/// For each index, the product of its row and its bag's gradient.
 fn per_sample_weights_backward(
     call: &mut Call,
     grad: &View,
@@ -105,22 +108,7 @@ fn per_sample_weights_backward(
     if n > 0 {
         let dense = |t: &View| as_contiguous(call, t);
         let (grad, weight, indices, bag_of) = (dense(grad)?, dense(weight)?, dense(indices)?, dense(bag_of)?);
-        let far = weight.numel().max(grad.numel()).max(n * grad.sizes[1]);
-        let wide = index_type(far);
-        let (rows, _) = Rows::of_neighbours(wide, weight.sizes[1]);
-        let spec = Products { grad: grad.dtype, indices: indices.dtype, bag_of: bag_of.dtype, rows };
-        let extent = Extent { rows: n, n: weight.sizes[1], inner: 1 };
-        let arguments = ProductsArguments {
-            out: &out,
-            grad: &grad,
-            weight: &weight,
-            indices: &indices,
-            bag_of: &bag_of,
-            table: weight.sizes[0],
-            padding,
-            extent,
-        };
-        call.run(&spec, &arguments, rows.groups(&extent))?;
+        per_sample_weights(call, &grad, &weight, &indices, &bag_of, padding, &out)?;
     }
     call.ret(out);
     Ok(())

@@ -1,4 +1,4 @@
-//! Reading through an index for each element: gather.
+//! The operator gather: reading with an index for each element.
 
 use crate::indexing::arguments::{check_index, check_shapes};
 use crate::operator::argument::Out;
@@ -7,12 +7,12 @@ use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::operators;
 use crate::tensor::overlap;
-use dml_compute::indexing::arguments::{at_least_1d, without};
-use dml_compute::primitives::indexed_access::{self, Action, Selector, Walk};
+use dml_compute::indexing::arguments::at_least_1d;
+use dml_compute::indexing::gather;
 use dml_compute::view::View;
 
 operators! {
-    gather(self, dim, index, out) {
+    gather(self, dim, index, out).complex(Complex::Run(complex::run_as_bits)).runtime_index() {
         "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
         "aten::gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out) -> Tensor(a!)",
     }
@@ -27,12 +27,7 @@ fn gather(call: &mut Call, t: &View, dim: i64, index: &View, out: Out) -> Result
     let out = call.result(out.given(), t.dtype, &index.sizes)?;
     overlap::check_internal(&out)?;
     overlap::check_none(&out, &[t, index])?;
-    if at.numel() > 0 {
-        let selectors = [Selector { size: base.sizes[dim], stride: base.strides[dim], dim, index: at.clone() }];
-        let strides = without(&base.strides, dim);
-        let walk = Walk { sizes: &at.sizes, base: &base, strides: &strides, selectors: &selectors, negative: false };
-        indexed_access::run(call, &walk, &Action::Read(&at_least_1d(&out)))?;
-    }
+    gather::gather(call, &base, dim, &at, &at_least_1d(&out))?;
     call.ret(out);
     Ok(())
 }

@@ -1,8 +1,9 @@
-//! Reading and writing through an index for each slice along a dimension: index_select and its kin.
+//! Reading and writing through an index for each slice along a dimension: index_select and related
+//! operators.
 
-use crate::indexing::arguments::{combine_of, destination, warn_if_expanded};
+use crate::indexing::arguments::{combine_of, destination, short, warn_if_expanded};
 use crate::indexing::fill_value::check_value;
-use crate::movement::copies::apart;
+use crate::movement::copies::without_overlap;
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::Call;
 use crate::operator::conversion::check_all_fit;
@@ -12,28 +13,27 @@ use crate::pointwise::operator::input;
 use crate::tensor::overlap;
 use crate::{check, operators};
 use dml_compute::host;
-use dml_compute::indexing::arguments::{at_least_1d, is_index, short};
-use dml_compute::indexing::functions::INDEX_ADD;
+use dml_compute::indexing::arguments::{at_least_1d, is_index};
 use dml_compute::indexing::index_select::Slices;
 use dml_compute::movement::copy::cast;
-use dml_compute::pointwise::kernel::{self, Input};
+use dml_compute::pointwise::kernel::Input;
+use dml_compute::primitives::combine::Combine;
 use dml_compute::primitives::indexed_access::Action;
-use dml_compute::primitives::keyed_reduction::Combine;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::{Dims, View};
 use dml_kernel::DType;
 
 operators! {
-    index_select(self, dim, index, out) {
-        "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor",
+    index_select(self, dim, index, out).complex(Complex::Run(complex::run_as_bits)).float8(float8::run_as_bits) {
+        hot "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor",
         "aten::index_select.out(Tensor self, int dim, Tensor index, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    index_add(self, dim, index, source, alpha, out) {
+    index_add(self, dim, index, source, alpha, out).complex(Complex::Run(complex::index_add)) {
         "aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
         "aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)",
         "aten::index_add.out(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
     }
-    index_copy(self, dim, index, source, out) {
+    index_copy(self, dim, index, source, out).complex(Complex::Run(complex::run_as_bits)) {
         "aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
         "aten::index_copy_(Tensor(a!) self, int dim, Tensor index, Tensor source) -> Tensor(a!)",
         "aten::index_copy.out(Tensor self, int dim, Tensor index, Tensor source, *, Tensor(a!) out) -> Tensor(a!)",
@@ -43,7 +43,7 @@ operators! {
         "aten::index_reduce_(Tensor(a!) self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor(a!)",
         "aten::index_reduce.out(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True, Tensor(a!) out) -> Tensor(a!)",
     }
-    index_fill(self, dim, index, value) {
+    index_fill(self, dim, index, value).complex(Complex::Run(complex::by_parts)) {
         "aten::index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)",
         "aten::index_fill_.int_Tensor(Tensor(a!) self, int dim, Tensor index, Tensor value) -> Tensor(a!)",
     }
@@ -72,7 +72,7 @@ fn index_select(call: &mut Call, t: &View, dim: i64, index: &View, out: Out) -> 
             "index_select(): self and result must have the same scalar type, but got {} and {given}",
             t.dtype
         );
-        // Before it is resized, as on CPU.
+        // Before the resize, as on the CPU.
         overlap::check_internal(out)?;
         overlap::check_none(out, &[t, index])?;
     }
@@ -82,7 +82,7 @@ fn index_select(call: &mut Call, t: &View, dim: i64, index: &View, out: Out) -> 
     let out = call.result(out.given(), t.dtype, if t.dim() == 0 { &[] } else { &sizes })?;
     let slices = Slices { dim, index: &index, negative: false };
     if t.dim() > 1 && t.numel() == 0 && index.numel() > 0 {
-        // There is nothing to read, but an index may be wrong.
+        // There is nothing to read, but indices are still checked.
         check!(t.sizes[dim] > 0, Runtime, "index_select(): self indexing axis dim should be positive");
         slices.numbers(call, t)?;
     }
@@ -91,7 +91,7 @@ fn index_select(call: &mut Call, t: &View, dim: i64, index: &View, out: Out) -> 
     Ok(())
 }
 
-/// Checks the arguments of an operator that writes slices; yields the dimension.
+/// Checks the arguments of an operator that writes slices; returns the dimension.
 fn check_slices(call: &Call, t: &View, dim: i64, index: &View, source: &View) -> Result<usize> {
     let (name, copy) = (short(call).trim_end_matches('_'), short(call).starts_with("index_copy"));
     let dim = call.wrap_dim(dim, t.dim())?;
@@ -128,7 +128,7 @@ fn check_slices(call: &Call, t: &View, dim: i64, index: &View, source: &View) ->
     );
     let along = if source.dim() == 0 { 1 } else { given.sizes.get(dim).copied().unwrap_or(1) };
     if index.numel() != along {
-        // For its message the CPU asks for a dimension that is not there.
+        // The CPU computes this size for its message, with an error for a missing dimension.
         call.size_of(source, dim)?;
         let message = format!(
             "{name}_(): Number of indices ({}) should be equal to source.size(dim): ({along}), for dim: {dim}",
@@ -149,42 +149,37 @@ fn check_slices(call: &Call, t: &View, dim: i64, index: &View, source: &View) ->
     Ok(dim)
 }
 
-/// What an operator on slices works with: the destination, the index row and the source, all of one
-/// rank at least.
+/// The operands of an operator on slices: the destination, the vector of indices and the source,
+/// all at least one-dimensional.
 fn slices_of(call: &Call, out: &View, index: &View, source: &View) -> Result<(View, View, View)> {
     let dst = at_least_1d(out);
-    let index = apart(call, &dst, &at_least_1d(index))?;
+    let index = without_overlap(call, &dst, &at_least_1d(index))?;
     let mut source = source.clone();
     if source.dim() < dst.dim() {
         let ones = Dims::from_elem(1, dst.dim());
         source = source.as_strided(&ones, &ones, 0);
     }
-    let source = apart(call, &dst, &source)?;
+    let source = without_overlap(call, &dst, &source)?;
     Ok((dst, index, source))
 }
 
 fn index_add(call: &mut Call, t: &View, dim: i64, index: &View, source: &View, alpha: Number, out: Out) -> Result<()> {
     let dim = check_slices(call, t, dim, index, source)?;
     let out = destination(call, t, out)?;
-    let (dst, index, mut source) = slices_of(call, &out, index, source)?;
+    let (dst, index, source) = slices_of(call, &out, index, source)?;
     if t.dim() > 1 && t.numel() == 0 {
-        // As on the CPU, nothing is added to nothing, wherever.
+        // As on the CPU, nothing is added to an empty tensor, whatever the index.
         call.ret(out);
         return Ok(());
     }
     if alpha.to_f64() != 1.0 && source.numel() > 0 {
         check_all_fit(&[alpha], source.dtype)?;
-        let scaled = call.empty(source.dtype, &source.sizes)?;
-        let inputs = [Input::Tensor(source.clone()), Input::Number(alpha, source.dtype)];
-        kernel::run(call, &INDEX_ADD, &[&scaled], &inputs, source.dtype)?;
-        source = scaled;
     }
-    Slices { dim, index: &index, negative: false }.combine(call, &dst, &source, Combine::Add, true)?;
+    Slices { dim, index: &index, negative: false }.add(call, &dst, &source, alpha)?;
     call.ret(out);
     Ok(())
 }
 
-#[allow(clippy::too_many_arguments)]
 fn index_reduce(
     call: &mut Call,
     t: &View,
@@ -202,7 +197,7 @@ fn index_reduce(
         reduce.unwrap_or("None")
     );
     let dim = check_slices(call, t, dim, index, source)?;
-    // Slices of several elements are combined by operators that take bools; a mean divides.
+    // Slices of several elements are combined by operators that accept bools; a mean divides.
     let takes_bools = t.dim() > 1 && (reduce != Some("mean") || index.numel() == 0);
     check!(t.dtype != DType::Bool || takes_bools, NotImplemented, "\"index_reduce_func\" not implemented for 'Bool'");
     let out = destination(call, t, out)?;
@@ -214,7 +209,7 @@ fn index_reduce(
 
 fn index_copy(call: &mut Call, t: &View, dim: i64, index: &View, source: &View, out: Out) -> Result<()> {
     call.wrap_dim(dim, t.dim())?;
-    // The CPU looks at its result before it looks at the rest.
+    // The CPU checks its result before the other arguments.
     structured::check_given(out.given(), t.dtype)?;
     let dim = check_slices(call, t, dim, index, source)?;
     let out = destination(call, t, out)?;
@@ -235,7 +230,7 @@ fn index_fill(call: &mut Call, out: &View, dim: i64, index: &View, value: Tensor
     check!(index.dim() <= 1, Index, "Index has to be a vector/scalar");
     warn_if_expanded(call, out, "index_fill_");
     let dst = at_least_1d(out);
-    let index = apart(call, &dst, &at_least_1d(index))?;
+    let index = without_overlap(call, &dst, &at_least_1d(index))?;
     let mut sizes = dst.sizes.clone();
     sizes[dim] = index.numel();
     let slices = Slices { dim, index: &index, negative: true };
@@ -255,7 +250,7 @@ fn index_fill(call: &mut Call, out: &View, dim: i64, index: &View, value: Tensor
     match value {
         Input::Number(number, _) => slices.run(call, &dst, &sizes, &Action::Fill(host::bits(dst.dtype, number)))?,
         Input::Tensor(value) => {
-            let value = cast(call, &apart(call, &dst, &value)?, dst.dtype)?;
+            let value = cast(call, &without_overlap(call, &dst, &value)?, dst.dtype)?;
             slices.run(call, &dst, &sizes, &Action::Write(&value.expand(&sizes)))?;
         }
     }

@@ -1,16 +1,16 @@
-//! Moving and filling the elements under a mask. The number of those selected is read back: it is a
-//! size.
+//! Operators that move or fill elements by mask. The number of set elements is read back if it is a
+//! size of the result.
 
 use crate::indexing::arguments::warn_if_expanded;
 use crate::indexing::fill_value::check_value;
-use crate::movement::copies::{apart, checked_copy};
+use crate::movement::copies::{checked_copy, without_overlap};
 use crate::operator::argument::{Out, TensorOrScalar};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::pointwise::operator::input;
 use crate::tensor::overlap;
 use crate::{check, operators};
-use dml_compute::indexing::mask::{Count, Visit};
+use dml_compute::indexing::mask::{Count, MaskAction};
 use dml_compute::indexing::masked::fill_under_mask;
 use dml_compute::movement::copy::as_contiguous;
 use dml_compute::pointwise::kernel::Input;
@@ -18,17 +18,17 @@ use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
-    masked_select(self, mask, out) {
+    masked_select(self, mask, out).complex(Complex::Run(complex::run_as_bits)).float8(float8::run_as_bits) {
         "aten::masked_select(Tensor self, Tensor mask) -> Tensor",
         "aten::masked_select.out(Tensor self, Tensor mask, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    masked_fill(self, mask, value, out) {
+    masked_fill(self, mask, value, out).complex(Complex::Run(complex::movement::masked_fill)) {
         "aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
         "aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
         "aten::masked_fill_.Scalar(Tensor(a!) self, Tensor mask, Scalar value) -> Tensor(a!)",
         "aten::masked_fill_.Tensor(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor(a!)",
     }
-    masked_scatter(self, mask, source) {
+    masked_scatter(self, mask, source).complex(Complex::Run(complex::run_as_bits)) {
         "aten::masked_scatter_(Tensor(a!) self, Tensor mask, Tensor source) -> Tensor(a!)",
     }
 }
@@ -54,7 +54,7 @@ fn masked_select(call: &mut Call, t: &View, mask: &View, out: Out) -> Result<()>
     overlap::check_none(&out, &[&t, &mask])?;
     if total > 0 {
         let row = if out.is_contiguous() { out.clone() } else { call.empty(t.dtype, &[total])? };
-        count.visit(call, Visit::Select { from: &t, row: &row }, total)?;
+        count.apply(call, MaskAction::Select { from: &t, row: &row }, total)?;
         if row.data != out.data {
             checked_copy(call, &row, &out)?;
         }
@@ -87,8 +87,8 @@ fn masked_scatter(call: &mut Call, t: &View, mask: &View, source: &View) -> Resu
     );
     overlap::check_internal(t)?;
     if t.numel() > 0 {
-        let mask = apart(call, t, &mask.expand(&sizes))?;
-        let source = apart(call, t, &as_contiguous(call, source)?)?;
+        let mask = without_overlap(call, t, &mask.expand(&sizes))?;
+        let source = without_overlap(call, t, &as_contiguous(call, source)?)?;
         let count = Count::new(call, &mask)?;
         if source.numel() < mask.numel() {
             let total = count.total(call)?;
@@ -99,14 +99,14 @@ fn masked_scatter(call: &mut Call, t: &View, mask: &View, source: &View) -> Resu
                 source.numel()
             );
         }
-        count.visit(call, Visit::Scatter { row: &source, to: t }, source.numel())?;
+        count.apply(call, MaskAction::Scatter { row: &source, to: t }, source.numel())?;
     }
     call.ret(t.clone());
     Ok(())
 }
 
-/// A new result is contiguous. The value is converted as the CPU does, which refuses numbers that
-/// do not fit.
+/// A new result is contiguous. The value is converted as on the CPU, which refuses numbers out of
+/// range.
 fn masked_fill(call: &mut Call, t: &View, mask: &View, value: TensorOrScalar, out: Out) -> Result<()> {
     check!(
         mask.dtype == DType::Bool,

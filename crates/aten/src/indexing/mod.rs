@@ -1,4 +1,4 @@
-//! Elements found through index tensors and masks.
+//! Operators on elements selected by index tensors and masks.
 
 pub mod arguments;
 pub mod embedding;

@@ -1,4 +1,4 @@
-//! Where elements are that are not zero. Their number is read back: it is a size.
+//! The indices of non-zero elements. Their number is read back, since it is a size.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
@@ -14,11 +14,11 @@ use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
-    nonzero(self, out) {
+    nonzero(self, out).complex(Complex::Run(complex::of_truth)) {
         "aten::nonzero(Tensor self) -> Tensor",
         "aten::nonzero.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    nonzero_static(self, size, fill_value, out) {
+    nonzero_static(self, size, fill_value, out).complex(Complex::Run(complex::of_truth)) {
         "aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
         "aten::nonzero_static.out(Tensor self, *, SymInt size, int fill_value=-1, Tensor(a!) out) -> Tensor(a!)",
     }
@@ -49,7 +49,7 @@ fn nonzero(call: &mut Call, t: &View, out: Out) -> Result<()> {
     Ok(())
 }
 
-/// The first `size`, and `fill` in what is left. Waits for nothing.
+/// The first `size` indices, padded with `fill`. Does not wait for the device.
 fn nonzero_static(call: &mut Call, t: &View, size: i64, fill: Number, out: Out) -> Result<()> {
     check!(size >= 0, Runtime, "nonzero_static: 'size' must be an non-negative integer");
     structured::check_given(out.given(), DType::I64)?;

@@ -1,7 +1,7 @@
-//! Writing through an index for each element: scatter and its kin.
+//! Writing through an index for each element: scatter and related operators.
 
-use crate::indexing::arguments::{check_index, check_shapes, combine_of, destination};
-use crate::movement::copies::apart;
+use crate::indexing::arguments::{check_index, check_shapes, combine_of, destination, short};
+use crate::movement::copies::without_overlap;
 use crate::operator::argument::{Out, TensorOrScalar};
 use crate::operator::call::Call;
 use crate::operator::conversion::check_fits;
@@ -9,47 +9,47 @@ use crate::operator::error::Result;
 use crate::tensor::overlap;
 use crate::{check, operators};
 use dml_compute::host;
-use dml_compute::indexing::arguments::{at_least_1d, number_tensor, short};
+use dml_compute::indexing::arguments::{at_least_1d, number_tensor};
 use dml_compute::indexing::scatter::{Combined, write};
-use dml_compute::primitives::keyed_reduction::Combine;
+use dml_compute::primitives::combine::Combine;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::{Location, View};
 use dml_kernel::DType;
 
 operators! {
-    scatter(self, dim, index, src, out) {
+    scatter(self, dim, index, src, out).complex(Complex::Run(complex::by_parts)).runtime_index() {
         "aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
         "aten::scatter_.src(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)",
         "aten::scatter.src_out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    scatter(self, dim, index, value, out) {
+    scatter(self, dim, index, value, out).complex(Complex::Run(complex::by_parts)).runtime_index() {
         "aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
         "aten::scatter_.value(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)",
         "aten::scatter.value_out(Tensor self, int dim, Tensor index, Scalar value, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    scatter_named(self, dim, index, src, reduce, out) {
+    scatter_named(self, dim, index, src, reduce, out).complex(Complex::Run(complex::by_parts)).runtime_index() {
         "aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
         "aten::scatter_.reduce(Tensor(a!) self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor(a!)",
         "aten::scatter.reduce_out(Tensor self, int dim, Tensor index, Tensor src, *, str reduce, Tensor(a!) out) -> Tensor(a!)",
     }
-    scatter_named(self, dim, index, value, reduce, out) {
+    scatter_named(self, dim, index, value, reduce, out).complex(Complex::Run(complex::by_parts)).runtime_index() {
         "aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
         "aten::scatter_.value_reduce(Tensor(a!) self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor(a!)",
         "aten::scatter.value_reduce_out(Tensor self, int dim, Tensor index, Scalar value, *, str reduce, Tensor(a!) out) -> Tensor(a!)",
     }
-    scatter_add(self, dim, index, src, out) {
+    scatter_add(self, dim, index, src, out).complex(Complex::Run(complex::by_parts)).runtime_index() {
         "aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
         "aten::scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)",
         "aten::scatter_add.out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    scatter_reduce(self, dim, index, src, reduce, include_self, out) {
+    scatter_reduce(self, dim, index, src, reduce, include_self, out).runtime_index() {
         "aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
         "aten::scatter_reduce_.two(Tensor(a!) self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor(a!)",
         "aten::scatter_reduce.two_out(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True, Tensor(a!) out) -> Tensor(a!)",
     }
 }
 
-/// Values replace.
+/// Values replace elements.
 fn scatter(call: &mut Call, t: &View, dim: i64, index: &View, src: TensorOrScalar, out: Out) -> Result<()> {
     let combine = call.host.deterministic().then_some(Combine::Last);
     run(call, t, dim, index, src, out, Combined { combine, include_self: true })
@@ -77,7 +77,6 @@ fn scatter_add(call: &mut Call, t: &View, dim: i64, index: &View, src: TensorOrS
     run(call, t, dim, index, src, out, Combined { combine: Some(Combine::Add), include_self: true })
 }
 
-#[allow(clippy::too_many_arguments)]
 fn scatter_reduce(
     call: &mut Call,
     t: &View,
@@ -119,15 +118,15 @@ fn run(call: &mut Call, t: &View, dim: i64, index: &View, src: TensorOrScalar, o
     let (shape, at) = (at_least_1d(t), at_least_1d(index));
     check_shapes(call, &shape, dim, &at, src.as_ref().or(Some(&at)))?;
     if let Out::Into(given) = out {
-        // Before it is resized, too.
+        // Also before the resize.
         overlap::check_internal(given)?;
     }
     let out = destination(call, t, out)?;
     if at.numel() > 0 {
         let dst = at_least_1d(&out);
-        let at = apart(call, &dst, &at)?;
+        let at = without_overlap(call, &dst, &at)?;
         let src = match src {
-            Some(src) => Some(apart(call, &dst, &src)?),
+            Some(src) => Some(without_overlap(call, &dst, &src)?),
             None if how.combine.is_some() => Some(number_tensor(call, t.dtype, number)?.expand(&at.sizes)),
             None => None,
         };

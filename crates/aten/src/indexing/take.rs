@@ -1,25 +1,26 @@
-//! Reading and writing through an index that counts elements in row-major order: take and put_.
+//! take and put_: reading and writing with indices that count elements in row-major order.
 
-use crate::movement::copies::{apart, checked_copy};
+use crate::movement::copies::{checked_copy, without_overlap};
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::tensor::overlap;
 use crate::{check, operators};
+use dml_compute::indexing::gather;
 use dml_compute::indexing::index_select::Slices;
 use dml_compute::movement::copy::as_contiguous;
-use dml_compute::primitives::indexed_access::{self, Action, Selector, Walk};
-use dml_compute::primitives::keyed_reduction::Combine;
+use dml_compute::primitives::combine::Combine;
+use dml_compute::primitives::indexed_access::Action;
+use dml_compute::view::View;
 use dml_compute::view::layout::result_strides;
-use dml_compute::view::{Dims, View};
 use dml_kernel::DType;
 
 operators! {
-    take(self, index, out) {
+    take(self, index, out).complex(Complex::Run(complex::run_as_bits)) {
         "aten::take(Tensor self, Tensor index) -> Tensor",
         "aten::take.out(Tensor self, Tensor index, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    put(self, index, source, accumulate) {
+    put(self, index, source, accumulate).complex(Complex::Run(complex::by_parts)) {
         "aten::put_(Tensor(a!) self, Tensor index, Tensor source, bool accumulate=False) -> Tensor(a!)",
     }
 }
@@ -37,10 +38,10 @@ fn take(call: &mut Call, t: &View, index: &View, out: Out) -> Result<()> {
     }
     check!(t.numel() > 0 || index.numel() == 0, Index, "take(): tried to take from an empty tensor");
     if let Some(out) = out.given() {
-        // As it is given, before it is resized.
+        // The check is of `out=` as given, before it is resized.
         overlap::check_internal(out)?;
     }
-    // A tensor that is resized for the result lies as the index.
+    // A tensor that is resized for the result gets the strides of the index.
     let out = call.result_strided(out.given(), t.dtype, &index.sizes, || match out {
         Out::New => View::contiguous_strides(&index.sizes),
         _ => result_strides(&index.sizes, &[index]),
@@ -48,10 +49,7 @@ fn take(call: &mut Call, t: &View, index: &View, out: Out) -> Result<()> {
     overlap::check_internal(&out)?;
     overlap::check_none(&out, &[t, index])?;
     let base = as_contiguous(call, t)?;
-    let selectors = [Selector { index: index.clone(), size: t.numel(), stride: 1, dim: 0 }];
-    let own = Dims::from_elem(0, index.dim());
-    let walk = Walk { sizes: &index.sizes, base: &base, strides: &own, selectors: &selectors, negative: true };
-    indexed_access::run(call, &walk, &Action::Read(&out))?;
+    gather::take(call, &base, index, &out)?;
     call.ret(out);
     Ok(())
 }
@@ -78,9 +76,9 @@ fn put(call: &mut Call, out: &View, index: &View, source: &View, accumulate: boo
     overlap::check_internal(out)?;
     let n = index.numel();
     if n > 0 {
-        let index = as_contiguous(call, &apart(call, out, index)?)?.as_strided(&[n], &[1], 0);
-        let source = as_contiguous(call, &apart(call, out, source)?)?.as_strided(&[n], &[1], 0);
-        // As one row, and back if it is not one.
+        let index = as_contiguous(call, &without_overlap(call, out, index)?)?.as_strided(&[n], &[1], 0);
+        let source = as_contiguous(call, &without_overlap(call, out, source)?)?.as_strided(&[n], &[1], 0);
+        // As a 1-dim tensor, copied back if it is not one.
         let dense = as_contiguous(call, out)?;
         let row = dense.as_strided(&[dense.numel()], &[1], 0);
         let slices = Slices { dim: 0, index: &index, negative: true };

@@ -1,8 +1,7 @@
-//! Batches of matrices: their memory as decompositions want it, what they must be, and products of
-//! their parts.
+//! Argument checks for batches of matrices, and the return of their results.
 //!
-//! A decomposition works on a tensor of three dimensions, `[batch, rows, columns]`, of any strides;
-//! a part of the matrices is a view.
+//! A decomposition works on a tensor of three dimensions, `[batch, rows, columns]`, with any
+//! strides; a part of the matrices is a view.
 
 use crate::check;
 use crate::operator::call::Call;
@@ -10,9 +9,9 @@ use crate::operator::error::Result;
 use dml_compute::linear_algebra::matrices::{batch_of, device_copy, has_kernels};
 use dml_compute::view::{Dims, View};
 
-/// Gives a result back: `made` itself, or `out=`, which gets its elements and is cast to where that
-/// loses nothing.
-pub fn give(call: &mut Call, given: Option<&View>, made: View) -> Result<()> {
+/// Returns a result: `made` itself, or `out=`, to which it is copied, with a cast if that loses
+/// nothing.
+pub fn return_result(call: &mut Call, given: Option<&View>, made: View) -> Result<()> {
     let Some(given) = given else {
         call.ret(made);
         return Ok(());
@@ -25,13 +24,13 @@ pub fn give(call: &mut Call, given: Option<&View>, made: View) -> Result<()> {
     Ok(())
 }
 
-/// Checks that a tensor is of matrices.
+/// Checks that a tensor is a batch of matrices.
 pub fn check_matrices(t: &View, operator: &str, name: &str) -> Result<()> {
     check!(t.dim() >= 2, Runtime, "{operator}: The input tensor {name} must have at least 2 dimensions.");
     Ok(())
 }
 
-/// Checks that a tensor is of square matrices.
+/// Checks that a tensor is a batch of square matrices.
 pub fn check_square(t: &View, operator: &str, name: &str) -> Result<()> {
     check_matrices(t, operator, name)?;
     check!(
@@ -44,7 +43,7 @@ pub fn check_square(t: &View, operator: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks that elements are floating point numbers.
+/// Checks that elements are floats.
 pub fn check_floats(t: &View, operator: &str) -> Result<()> {
     let dtype = t.dtype;
     let fits = dtype.is_float() || dtype.is_complex();
@@ -52,7 +51,7 @@ pub fn check_floats(t: &View, operator: &str) -> Result<()> {
     Ok(())
 }
 
-/// The same of an operator that refuses halves before its kernel does.
+/// Checks that elements are floats, for an operator that refuses halves before its kernel does.
 pub fn check_wide_floats(t: &View, operator: &str) -> Result<()> {
     check_floats(t, operator)?;
     let dtype = t.dtype;
@@ -60,19 +59,19 @@ pub fn check_wide_floats(t: &View, operator: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks that there are kernels for the dtype, where there are elements: what is empty has any
-/// dtype.
+/// Checks that there are kernels for the dtype, unless the tensor is empty: an empty tensor may
+/// have any dtype.
 pub fn check_kernels_of_elements(t: &View, kernel: &str) -> Result<()> {
     if t.numel() == 0 { Ok(()) } else { check_kernels(t, kernel) }
 }
 
-/// Checks that there are kernels for the dtype; `kernel` is the CPU's name of its own.
+/// Checks that there are kernels for the dtype; `kernel` is the name of the CPU's kernel.
 pub fn check_kernels(t: &View, kernel: &str) -> Result<()> {
     check!(has_kernels(t.dtype), NotImplemented, "\"{kernel}\" not implemented for '{}'", t.dtype);
     Ok(())
 }
 
-/// Checks the operands of `AX = B`, or of `XA = B` where A is not on the left.
+/// Checks the operands of `AX = B`, or of `XA = B` if A is not on the left.
 pub fn check_system(a: &View, b: &View, left: bool, operator: &str) -> Result<()> {
     check_square(a, operator, "A")?;
     check_matrices(b, operator, "B")?;
@@ -89,7 +88,7 @@ pub fn check_system(a: &View, b: &View, left: bool, operator: &str) -> Result<()
     Ok(())
 }
 
-/// Checks the operands of `AX = b` of the operators that came before linalg's.
+/// Checks the operands of `AX = b`, for operators that are older than linalg's.
 pub fn check_linear_solve(b: &View, a: &View, operator: &str) -> Result<()> {
     check!(
         a.dtype == b.dtype,
@@ -124,7 +123,7 @@ pub fn check_linear_solve(b: &View, a: &View, operator: &str) -> Result<()> {
     Ok(())
 }
 
-/// The batch's sizes of two operands, broadcast.
+/// The broadcast batch sizes of two operands.
 pub fn broadcast_batch(call: &Call, a: &View, b: &View) -> Result<Dims> {
     call.broadcast(batch_of(a), batch_of(b))
 }

@@ -1,19 +1,17 @@
-//! The cross product of vectors of three elements along a dimension.
+//! The operator of the cross product of vectors of three elements along a dimension.
 
-use crate::movement::copies::checked_copy;
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::tensor::overlap;
 use crate::{check, operators};
-use dml_compute::linear_algebra::functions::CROSS;
-use dml_compute::pointwise::kernel::{self, Input};
+use dml_compute::linear_algebra::cross;
 use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
-    cross(self, other, dim, out) {
+    cross(self, other, dim, out).complex(Complex::Run(complex::product::cross)) {
         "aten::linalg_cross.out(Tensor self, Tensor other, *, int dim=-1, Tensor(a!) out) -> Tensor(a!)",
     }
 }
@@ -39,18 +37,7 @@ fn cross(call: &mut Call, x: &View, y: &View, dim: i64, out: Out) -> Result<()> 
     check!(x.dtype != DType::Bool, NotImplemented, "\"cross\" not implemented for 'Bool'");
     let out = structured::result(call, out.given(), x.dtype, &sizes)?;
     overlap::check_partial(&out, [x, y])?;
-    if out.numel() > 0 {
-        let apart = !dml_compute::view::overlap::touches(&out, x) && !dml_compute::view::overlap::touches(&out, y);
-        let target = if apart { out.clone() } else { call.empty(x.dtype, &sizes)? };
-        let parts = |t: &View| [0, 1, 2].map(|i| t.narrow(dim, i, 1));
-        let outs = parts(&target);
-        let inputs = [parts(&x.expand(&sizes)), parts(&y.expand(&sizes))].concat();
-        let inputs: Vec<Input> = inputs.into_iter().map(Input::Tensor).collect();
-        kernel::run(call, &CROSS, &[&outs[0], &outs[1], &outs[2]], &inputs, x.dtype)?;
-        if target.data != out.data {
-            checked_copy(call, &target, &out)?;
-        }
-    }
+    cross::cross(call, x, y, dim, &out)?;
     call.ret(out);
     Ok(())
 }

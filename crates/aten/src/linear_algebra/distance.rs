@@ -1,18 +1,13 @@
 //! Distances between all pairs of rows: cdist and pdist with any norm, and their gradients.
 //!
 //! Each is a reduction over views in which the rows of one side, or the columns, are repeated.
-//! Differences are taken before they are squared, so that rows that are close together lose no
-//! digits.
+//! Differences are computed before squaring, so that rows that are close together lose no digits.
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::{check, operators};
-use dml_compute::dtype::accumulator;
-use dml_compute::linear_algebra::distance::{Distance, Gradient, Order, pairs, power};
+use dml_compute::linear_algebra::distance::{Pair, pairs};
 use dml_compute::movement::copy::{as_contiguous, fill_with};
-use dml_compute::reduction::axes::Axes;
-use dml_compute::reduction::fold::Reduction;
-use dml_compute::reduction::reduce;
 use dml_compute::view::{Dims, View};
 use smallvec::SmallVec;
 
@@ -23,7 +18,7 @@ operators! {
     cdist_backward(grad, x1, x2, p, cdist) {
         "aten::_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
     }
-    // The same from torch 2.15 at the latest: the gradient has another name.
+    // The same operator as named from torch 2.15 at the latest.
     cdist_backward(grad_output, x1, x2, p, cdist) {
         "aten::_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
     }
@@ -72,41 +67,29 @@ impl Rows {
         sizes
     }
 
-    /// A tensor of a number for each pair, repeated for each column.
+    /// A tensor with one number per pair, repeated for each column.
     fn of_pairs(&self, t: &View) -> View {
         let mut strides = t.strides.clone();
         strides.push(0);
         t.as_strided(&self.first.sizes, &strides, 0)
     }
 
+    fn pair(&self) -> Pair<'_> {
+        Pair { first: &self.first, second: &self.second }
+    }
+
     fn distances(&self, call: &Call, p: f64, out: &View) -> Result<()> {
-        let dtype = accumulator(self.first.dtype);
-        let fold = Distance { order: Order::of(p), scalar: dtype.compute() };
-        let axes = Axes::listed(&[-1], self.rank, false);
-        let inputs = [&self.first, &self.second];
-        Ok(reduce(
-            call,
-            &fold,
-            &Reduction { inputs: &inputs, outs: &[out], axes, tables: &[], numbers: &power(dtype, p) },
-        )?)
+        Ok(self.pair().distances(call, p, out)?)
     }
 
     /// The gradient of the first rows.
     fn gradient(&self, call: &Call, p: f64, grad: &View, distance: &View, out: &View) -> Result<()> {
-        let dtype = accumulator(self.first.dtype);
-        let fold = Gradient { order: Order::of(p), scalar: dtype.compute() };
-        let axes = Axes::listed(&[-2], self.rank, false);
         let (grad, distance) = (self.of_pairs(grad), self.of_pairs(distance));
-        let inputs = [&grad, &self.first, &self.second, &distance];
-        Ok(reduce(
-            call,
-            &fold,
-            &Reduction { inputs: &inputs, outs: &[out], axes, tables: &[], numbers: &power(dtype, p) },
-        )?)
+        Ok(self.pair().gradient(call, p, &grad, &distance, out)?)
     }
 }
 
-/// Whatever the mode, no product of matrices is used: it would lose the digits of small distances.
+/// No matrix product is used, whatever the mode: it would lose the digits of small distances.
 fn cdist(call: &mut Call, x1: &View, x2: &View, p: f64, mode: Option<i64>) -> Result<()> {
     for (i, t) in [x1, x2].into_iter().enumerate() {
         let n = i + 1;

@@ -1,10 +1,5 @@
-//! Eigenvalues and eigenvectors of symmetric and Hermitian matrices.
-//!
-//! Small ones are [Jacobi's](super::two_sided_jacobi). Others become
-//! [tridiagonal](super::tridiagonal), whose eigenvectors are found by [divide and
-//! conquer](super::divide_and_conquer), and eigenvalues alone by [bisection](super::bisection). A
-//! matrix is scaled by a power of two for all of it. How much there is to do depends on the sizes
-//! alone: the host waits once, for whether all numbers are finite.
+//! The operators of eigenvalues and eigenvectors of symmetric and Hermitian matrices, which
+//! [`dml_compute::linear_algebra::eigh`] computes.
 
 use crate::linear_algebra::arguments;
 use crate::operator::argument::Outs;
@@ -21,14 +16,14 @@ use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
-    eigh(A, UPLO, compute_v, outs) {
+    eigh(A, UPLO, compute_v, outs).complex(Complex::Own) {
         "aten::_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)",
         "aten::_linalg_eigh.eigenvalues(Tensor A, str UPLO=\"L\", bool compute_v=True, *, Tensor(a!) eigenvalues, Tensor(b!) eigenvectors) -> (Tensor(a!) eigenvalues, Tensor(b!) eigenvectors)",
     }
 }
 
-/// Eigenvalues in ascending order `[.., n]`, and eigenvectors in columns, of the triangle of `a`
-/// that `uplo` says.
+/// Returns eigenvalues in ascending order `[.., n]`, and eigenvectors as columns, of the triangle
+/// of `a` that `uplo` names.
 fn eigh(call: &mut Call, a: &View, uplo: Option<&str>, vectors: bool, outs: Outs) -> Result<()> {
     arguments::check_square(a, "linalg.eigh", "A")?;
     let uplo = uplo.unwrap_or("L");
@@ -54,12 +49,12 @@ fn eigh(call: &mut Call, a: &View, uplo: Option<&str>, vectors: bool, outs: Outs
         }
         column_norms::scale(call, &flat, &powers, false)?;
     }
-    arguments::give(call, given(0), values)?;
-    arguments::give(call, given(1), q)
+    arguments::return_result(call, given(0), values)?;
+    arguments::return_result(call, given(1), q)
 }
 
-/// Divides matrices in place by powers of two, `[batch]`, after which their lengths are between one
-/// and twice the root of their rows. Waits for whether they are finite.
+/// Divides matrices in place by powers of two, `[batch]`, so that their norms are between one and
+/// twice the root of their number of rows. Reads back whether they are finite.
 fn scaled(call: &Call, a: &View) -> Result<View> {
     let failed = call.empty(DType::I32, &[1])?;
     copy::fill_with(call, &failed, Number::Int(0))?;
@@ -68,7 +63,7 @@ fn scaled(call: &Call, a: &View) -> Result<View> {
     column_norms::scale(call, a, &powers, true)?;
     let failed: Vec<Number> = read_numbers(call, &failed)?;
     if failed.iter().any(|failed| failed.to_i64() != 0) {
-        // The CPU says so.
+        // The CPU raises its error for these.
         return Err(Error::Fallback(format!("{}: numbers that are not finite", call.name)));
     }
     Ok(powers)

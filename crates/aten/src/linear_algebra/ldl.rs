@@ -1,8 +1,5 @@
-//! The decomposition `A = L D L^T` of symmetric matrices, or `A = L D L^H` of Hermitian ones, that
-//! need not be definite, with blocks of one and two in D, and systems with it.
-//!
-//! Bunch, Kaufman, "Some stable methods for calculating inertia and solving symmetric linear
-//! systems", 1977; layout and pivots are LAPACK's (`sytrf` and `hetrf`, lower triangle).
+//! The operators of the decomposition `A = L D L^T` of symmetric matrices, or `A = L D L^H` of
+//! Hermitian ones, which [`dml_compute::linear_algebra::ldl`] computes.
 
 use crate::linear_algebra::arguments;
 use crate::linear_algebra::cholesky::check_info;
@@ -22,18 +19,18 @@ use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
-    factor(self, hermitian, check_errors, outs) {
+    factor(self, hermitian, check_errors, outs).complex(Complex::Own) {
         "aten::linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor pivots, Tensor info)",
         "aten::linalg_ldl_factor_ex.out(Tensor self, *, bool hermitian=False, bool check_errors=False, Tensor(a!) LD, Tensor(b!) pivots, Tensor(c!) info) -> (Tensor(a!) LD, Tensor(b!) pivots, Tensor(c!) info)",
     }
-    solve(LD, pivots, B, hermitian, out) {
+    solve(LD, pivots, B, hermitian, out).complex(Complex::Own) {
         "aten::linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
         "aten::linalg_ldl_solve.out(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False, Tensor(a!) out) -> Tensor(a!)",
     }
 }
 
-/// L below the diagonal and D, of the lower triangle of `a`; pivots; and 0 or which element of D's
-/// diagonal is the first zero. Of real matrices symmetric and hermitian are the same.
+/// Returns L below the diagonal and D, from the lower triangle of `a`; pivots; and 0 or the index
+/// of the first zero on D's diagonal. For real matrices symmetric and Hermitian are the same.
 fn factor(call: &mut Call, a: &View, hermitian: bool, check_errors: bool, outs: Outs) -> Result<()> {
     const NAME: &str = "torch.linalg.ldl_factor_ex";
     arguments::check_square(a, NAME, "A")?;
@@ -63,12 +60,12 @@ fn factor(call: &mut Call, a: &View, hermitian: bool, check_errors: bool, outs: 
         }
     }
     for (i, made) in [ld, pivots, info].into_iter().enumerate() {
-        arguments::give(call, given(i), made)?;
+        arguments::return_result(call, given(i), made)?;
     }
     Ok(())
 }
 
-/// The X of `A X = b`.
+/// Solves `A X = b`.
 fn solve(call: &mut Call, ld: &View, pivots: &View, b: &View, hermitian: bool, out: Out) -> Result<()> {
     const NAME: &str = "torch.linalg.ldl_solve";
     arguments::check_square(ld, NAME, "A")?;
@@ -93,11 +90,11 @@ fn solve(call: &mut Call, ld: &View, pivots: &View, b: &View, hermitian: bool, o
         checked_copy(call, &pivots.expand(&all), &whole)?;
         solve_in_place(
             call,
-            &matrices::readable(call, ld, &batch)?,
+            &matrices::to_contiguous_matrices(call, ld, &batch)?,
             &as_contiguous(call, &whole)?,
             &matrices::flat(&x),
             hermitian && x.dtype.is_complex(),
         )?;
     }
-    arguments::give(call, out.given(), x)
+    arguments::return_result(call, out.given(), x)
 }

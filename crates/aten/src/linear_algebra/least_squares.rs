@@ -1,5 +1,5 @@
-//! Least squares: through QR for matrices of full rank (driver `gels`, the default, as on CUDA),
-//! through singular values for others.
+//! Least squares: by QR for matrices of full rank (driver `gels`, the default, as on CUDA), by
+//! singular values for others.
 
 use crate::linear_algebra::arguments;
 use crate::operator::argument::Outs;
@@ -12,15 +12,16 @@ use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
-    lstsq(self, b, rcond, driver, outs) {
+    lstsq(self, b, rcond, driver, outs).complex(Complex::Own) {
         "aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
         "aten::linalg_lstsq.out(Tensor self, Tensor b, float? rcond=None, *, str? driver=None, Tensor(a!) solution, Tensor(b!) residuals, Tensor(c!) rank, Tensor(d!) singular_values) -> (Tensor(a!) solution, Tensor(b!) residuals, Tensor(c!) rank, Tensor(d!) singular_values)",
     }
 }
 
-/// The X, `[.., n, k]`, that makes `a X - b` smallest, and of those the smallest X. What a driver
-/// does not compute is empty: residuals, sums of squares of `a X - b` `[.., k]`, of more rows than
-/// columns with full rank; the rank, int64; singular values.
+/// Returns the X, `[.., n, k]`, that minimises the norm of `a X - b`, and if there are several the
+/// one with the smallest norm. Further results are empty if the driver does not compute them:
+/// residuals, which are the sums of squares of `a X - b`, `[.., k]`, for more rows than columns and
+/// full rank; the rank, int64; singular values.
 fn lstsq(call: &mut Call, a: &View, b: &View, rcond: Option<f64>, driver: Option<&str>, outs: Outs) -> Result<()> {
     const NAME: &str = "torch.linalg.lstsq";
     check!(a.dim() >= 2, Runtime, "{NAME}: input must have at least 2 dimensions.");
@@ -67,7 +68,7 @@ fn lstsq(call: &mut Call, a: &View, b: &View, rcond: Option<f64>, driver: Option
     let none = call.empty(a.dtype.real(), &[0])?;
     let (residuals, rank, values) = match chosen.as_deref() {
         None | Some("gels") if problem.solve_of_full_rank(call)? => {
-            (problem.lengths_below(call)?, call.empty(DType::I64, &[0])?, none.clone())
+            (problem.residual_sums_of_squares(call)?, call.empty(DType::I64, &[0])?, none.clone())
         }
         Some("gels") => return Err(Error::Fallback(format!("{}: a matrix that has not full rank", call.name))),
         None => {
@@ -90,7 +91,7 @@ fn lstsq(call: &mut Call, a: &View, b: &View, rcond: Option<f64>, driver: Option
     let solution = if given(0).is_some() { solution } else { call.host.view(x, &solution)? };
     let made = [solution, residuals.unwrap_or(none), rank, values];
     for (i, made) in made.into_iter().enumerate() {
-        arguments::give(call, given(i), made)?;
+        arguments::return_result(call, given(i), made)?;
     }
     Ok(())
 }

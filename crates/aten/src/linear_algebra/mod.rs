@@ -1,5 +1,4 @@
-//! Decompositions of matrices and systems of equations; products and distances of vectors beside
-//! matrix multiplication.
+//! The operators of decompositions and systems of equations, and products and distances of vectors.
 
 pub mod arguments;
 pub mod cholesky;
@@ -16,7 +15,7 @@ pub mod triangular;
 
 use crate::operator::Operator;
 
-/// This folder's overloads.
+/// The overloads of this folder.
 pub const OPERATORS: &[&[Operator]] = &[
     cholesky::OPERATORS,
     cross::OPERATORS,

@@ -1,5 +1,5 @@
-//! The decomposition `A = Q R` by Householder reflections, in panels of a few columns, which a
-//! workgroup holds in registers where it can, and what is made of the reflections.
+//! The operators of the decomposition `A = Q R` by Householder reflections, which
+//! [`dml_compute::linear_algebra::qr`] computes, and of products with reflections.
 
 use crate::linear_algebra::arguments;
 use crate::operator::argument::{Out, Outs};
@@ -14,19 +14,19 @@ use dml_compute::linear_algebra::qr::{decompose, orthogonal};
 use dml_compute::view::View;
 
 operators! {
-    geqrf(self, outs) {
+    geqrf(self, outs).complex(Complex::Own) {
         "aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)",
         "aten::geqrf.a(Tensor self, *, Tensor(a!) a, Tensor(b!) tau) -> (Tensor(a!) a, Tensor(b!) tau)",
     }
-    householder_product(input, tau, out) {
+    householder_product(input, tau, out).complex(Complex::Own) {
         "aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
         "aten::linalg_householder_product.out(Tensor input, Tensor tau, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    ormqr(self, input2, input3, left, transpose, out) {
+    ormqr(self, input2, input3, left, transpose, out).complex(Complex::Own) {
         "aten::ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
         "aten::ormqr.out(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    linalg_qr(A, mode, outs) {
+    linalg_qr(A, mode, outs).complex(Complex::Own) {
         "aten::linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)",
         "aten::linalg_qr.out(Tensor A, str mode=\"reduced\", *, Tensor(a!) Q, Tensor(b!) R) -> (Tensor(a!) Q, Tensor(b!) R)",
     }
@@ -37,8 +37,8 @@ fn geqrf(call: &mut Call, a: &View, outs: Outs) -> Result<()> {
     arguments::check_kernels(a, "geqrf_cpu")?;
     let (qr, tau) = decompose(call, a)?;
     let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
-    arguments::give(call, given(0), qr)?;
-    arguments::give(call, given(1), tau)
+    arguments::return_result(call, given(0), qr)?;
+    arguments::return_result(call, given(1), tau)
 }
 
 fn householder_product(call: &mut Call, input: &View, tau: &View, out: Out) -> Result<()> {
@@ -76,7 +76,7 @@ fn householder_product(call: &mut Call, input: &View, tau: &View, out: Out) -> R
     );
     arguments::check_kernels_of_elements(input, "orgqr_cpu")?;
     let q = orthogonal(call, input, &as_contiguous(call, tau)?, input.size(-1))?;
-    arguments::give(call, out.given(), q)
+    arguments::return_result(call, out.given(), q)
 }
 
 fn ormqr(call: &mut Call, input: &View, tau: &View, other: &View, left: bool, transpose: bool, out: Out) -> Result<()> {
@@ -134,10 +134,10 @@ fn ormqr(call: &mut Call, input: &View, tau: &View, other: &View, left: bool, tr
             if left { (flat, [input.clone(), tau.clone()]) } else { (transposed(&flat), [input, tau].map(conjugated)) };
         let v = input.narrow(input.dim() - 1, 0, k);
         let v = if v.conjugate { as_contiguous(call, &v)? } else { v };
-        let v = matrices::readable(call, &v, batch)?;
+        let v = matrices::to_contiguous_matrices(call, &v, batch)?;
         householder::apply(call, &v, &as_contiguous(call, &tau)?, &turned, transpose == left)?;
     }
-    arguments::give(call, out.given(), c)
+    arguments::return_result(call, out.given(), c)
 }
 
 fn linalg_qr(call: &mut Call, a: &View, mode: Option<&str>, outs: Outs) -> Result<()> {
@@ -162,10 +162,10 @@ fn linalg_qr(call: &mut Call, a: &View, mode: Option<&str>, outs: Outs) -> Resul
     }
     if mode == "r" {
         let none = call.empty(a.dtype, &[0])?;
-        arguments::give(call, given(0), none)?;
+        arguments::return_result(call, given(0), none)?;
     } else {
         let q = orthogonal(call, &qr, &tau, k)?;
-        arguments::give(call, given(0), q)?;
+        arguments::return_result(call, given(0), q)?;
     }
-    arguments::give(call, given(1), r)
+    arguments::return_result(call, given(1), r)
 }

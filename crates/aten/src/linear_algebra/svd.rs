@@ -1,12 +1,5 @@
-//! The singular value decomposition `A = U S V^H`.
-//!
-//! Of a matrix that is not wide (a wide one is transposed), its longest columns first, `A = Q R` is
-//! computed, so that what follows works on square matrices only. [Jacobi's one-sided
-//! method](super::one_sided_jacobi) makes the columns of `L = R^H` orthogonal, which takes fewer
-//! sweeps than those of R would (Drmač, Veselić, "New fast and accurate Jacobi SVD algorithm",
-//! 2008). With `L V = W`, whose columns are as long as the singular values, another QR
-//! decomposition turns W into an orthogonal matrix, also where its columns are zeros. A is scaled
-//! by a power of two for all of it.
+//! The operator of the singular value decomposition `A = U S V^H`, which
+//! [`dml_compute::linear_algebra::svd`] computes.
 
 use crate::linear_algebra::arguments;
 use crate::operator::argument::Outs;
@@ -18,15 +11,15 @@ use dml_compute::linear_algebra::svd::decomposed;
 use dml_compute::view::View;
 
 operators! {
-    linalg_svd(A, full_matrices, compute_uv, driver, outs) {
+    linalg_svd(A, full_matrices, compute_uv, driver, outs).complex(Complex::Own) {
         "aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
         "aten::_linalg_svd.U(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None, Tensor(a!) U, Tensor(b!) S, Tensor(c!) Vh) -> (Tensor(a!) U, Tensor(b!) S, Tensor(c!) Vh)",
     }
 }
 
-/// U `[.., m, k]`, singular values in descending order, `[.., k]`, and V^H `[.., k, n]` of `a`,
-/// `[.., m, n]`, where k is the smaller one of the two; `full` square U and V. Without `vectors`
-/// both are empty.
+/// Returns U `[.., m, k]`, singular values in descending order, `[.., k]`, and V^H `[.., k, n]` of
+/// `a`, `[.., m, n]`, where k is the smaller of m and n; with `full` U and V are square. Without
+/// `vectors` both are empty.
 fn linalg_svd(call: &mut Call, a: &View, full: bool, vectors: bool, driver: Option<&str>, outs: Outs) -> Result<()> {
     arguments::check_matrices(a, "linalg.svd", "A")?;
     arguments::check_floats(a, "linalg.svd")?;
@@ -42,7 +35,7 @@ fn linalg_svd(call: &mut Call, a: &View, full: bool, vectors: bool, driver: Opti
         arguments::check_kernels(a, "linalg_svd_cpu")?;
     }
     for (i, made) in decomposed(call, a, full, vectors)?.into_iter().enumerate() {
-        arguments::give(call, given(i), made)?;
+        arguments::return_result(call, given(i), made)?;
     }
     Ok(())
 }

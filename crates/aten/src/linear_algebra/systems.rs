@@ -1,4 +1,4 @@
-//! What LU decompositions are for: systems of equations, inverses, determinants.
+//! The operators that use LU decompositions: systems of equations, inverses, determinants.
 
 use crate::linear_algebra::arguments;
 use crate::linear_algebra::cholesky::check_info;
@@ -9,55 +9,55 @@ use crate::operator::structured;
 use crate::{check, operators};
 use dml_compute::linear_algebra::lu::{self, Decomposed};
 use dml_compute::linear_algebra::matrices;
-use dml_compute::linear_algebra::permutation::Of;
+use dml_compute::linear_algebra::permutation::DiagonalOperation;
 use dml_compute::linear_algebra::systems::{determinant, unpack};
 use dml_compute::movement::copy::as_contiguous;
 use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
-    lu_factor_ex(A, pivot, check_errors, outs) {
+    lu_factor_ex(A, pivot, check_errors, outs).complex(Complex::Own) {
         "aten::linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
         "aten::linalg_lu_factor_ex.out(Tensor A, *, bool pivot=True, bool check_errors=False, Tensor(a!) LU, Tensor(b!) pivots, Tensor(c!) info) -> (Tensor(a!) LU, Tensor(b!) pivots, Tensor(c!) info)",
     }
-    linalg_lu(A, pivot, outs) {
+    linalg_lu(A, pivot, outs).complex(Complex::Own) {
         "aten::linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
         "aten::linalg_lu.out(Tensor A, *, bool pivot=True, Tensor(a!) P, Tensor(b!) L, Tensor(c!) U) -> (Tensor(a!) P, Tensor(b!) L, Tensor(c!) U)",
     }
-    lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots, outs) {
+    lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots, outs).complex(Complex::Own) {
         "aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
         "aten::lu_unpack.out(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True, *, Tensor(a!) P, Tensor(b!) L, Tensor(c!) U) -> (Tensor(a!) P, Tensor(b!) L, Tensor(c!) U)",
     }
-    lu_solve(LU, pivots, B, left, adjoint, out) {
+    lu_solve(LU, pivots, B, left, adjoint, out).complex(Complex::Own) {
         "aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
         "aten::linalg_lu_solve.out(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False, Tensor(a!) out) -> Tensor(a!)",
     }
-    solve_ex(A, B, left, check_errors, outs) {
+    solve_ex(A, B, left, check_errors, outs).complex(Complex::Own) {
         "aten::_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
         "aten::_linalg_solve_ex.result(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots, Tensor(d!) info) -> (Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots, Tensor(d!) info)",
     }
-    inv_ex(A, check_errors, outs) {
+    inv_ex(A, check_errors, outs).complex(Complex::Own) {
         "aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
         "aten::linalg_inv_ex.inverse(Tensor A, *, bool check_errors=False, Tensor(a!) inverse, Tensor(b!) info) -> (Tensor(a!) inverse, Tensor(b!) info)",
     }
-    det(A, outs) {
+    det(A, outs).complex(Complex::Own) {
         "aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
         "aten::_linalg_det.result(Tensor A, *, Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots) -> (Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots)",
     }
-    slogdet(A, outs) {
+    slogdet(A, outs).complex(Complex::Own) {
         "aten::_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
         "aten::_linalg_slogdet.sign(Tensor A, *, Tensor(a!) sign, Tensor(b!) logabsdet, Tensor(c!) LU, Tensor(d!) pivots) -> (Tensor(a!) sign, Tensor(b!) logabsdet, Tensor(c!) LU, Tensor(d!) pivots)",
     }
 }
 
-/// Returns results of an operator that casts none, or writes them to `out=`.
-fn give_all<const N: usize>(call: &mut Call, outs: &Outs, made: [View; N]) -> Result<()> {
+/// Returns results of an operator that does not cast them, in `out=` if there are such tensors.
+fn return_results<const N: usize>(call: &mut Call, outs: &Outs, made: [View; N]) -> Result<()> {
     let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
     for (i, t) in made.iter().enumerate() {
         structured::check_given(given(i), t.dtype)?;
     }
     for (i, t) in made.into_iter().enumerate() {
-        arguments::give(call, given(i), t)?;
+        arguments::return_result(call, given(i), t)?;
     }
     Ok(())
 }
@@ -79,7 +79,7 @@ fn lu_factor_ex(call: &mut Call, a: &View, pivot: bool, check_errors: bool, outs
     if check_errors {
         check_info(call, &info)?;
     }
-    give_all(call, &outs, [lu, pivots, info])
+    return_results(call, &outs, [lu, pivots, info])
 }
 
 fn linalg_lu(call: &mut Call, a: &View, pivot: bool, outs: Outs) -> Result<()> {
@@ -87,7 +87,7 @@ fn linalg_lu(call: &mut Call, a: &View, pivot: bool, outs: Outs) -> Result<()> {
     arguments::check_kernels_of_elements(a, "lu_cpu")?;
     let Decomposed { lu, pivots, .. } = lu::decompose(call, a, pivot)?;
     let unpacked = unpack(call, &lu, &pivots, true, pivot)?;
-    give_all(call, &outs, unpacked)
+    return_results(call, &outs, unpacked)
 }
 
 fn lu_unpack(
@@ -116,7 +116,7 @@ fn lu_unpack(
         );
     }
     let unpacked = unpack(call, lu, pivots, unpack_data, unpack_pivots)?;
-    give_all(call, &outs, unpacked)
+    return_results(call, &outs, unpacked)
 }
 
 fn lu_solve(call: &mut Call, lu: &View, pivots: &View, b: &View, left: bool, adjoint: bool, out: Out) -> Result<()> {
@@ -152,17 +152,17 @@ fn lu_solve(call: &mut Call, lu: &View, pivots: &View, b: &View, left: bool, adj
     }
     structured::check_given(out.given(), b.dtype)?;
     let x = solved(call, lu, pivots, b, left, adjoint)?;
-    arguments::give(call, out.given(), x)
+    arguments::return_result(call, out.given(), x)
 }
 
-/// The new tensor that solves `A X = B`, or `X A = B`, or with A's adjoint.
+/// Solves `A X = B`, or `X A = B`, or the same with A's adjoint, in a new tensor.
 fn solved(call: &Call, lu: &View, pivots: &View, b: &View, left: bool, adjoint: bool) -> Result<View> {
     let batch = arguments::broadcast_batch(call, b, lu)?;
     let x = matrices::copied(call, b, &matrices::sizes_of(&batch, &[b.size(-2), b.size(-1)]))?;
     if x.numel() > 0 {
         let all = matrices::sizes_of(&batch, &[pivots.size(-1)]);
         let pivots = as_contiguous(call, &pivots.expand(&all))?;
-        let (lu, flat) = (matrices::readable(call, lu, &batch)?, matrices::flat(&x));
+        let (lu, flat) = (matrices::to_contiguous_matrices(call, lu, &batch)?, matrices::flat(&x));
         let lu = if adjoint { matrices::conjugated(&lu) } else { lu };
         let turned = if left { flat } else { matrices::transposed(&flat) };
         lu::solve(call, &lu, &pivots, &turned, adjoint == left)?;
@@ -200,7 +200,7 @@ fn solve_ex(call: &mut Call, a: &View, b: &View, left: bool, check_errors: bool,
         let sizes = &x.sizes[..x.dim() - 1];
         x = call.host.view(&x, &x.as_strided(sizes, &View::contiguous_strides(sizes), 0))?;
     }
-    give_all(call, &outs, [x, lu, pivots, info])
+    return_results(call, &outs, [x, lu, pivots, info])
 }
 
 fn inv_ex(call: &mut Call, a: &View, check_errors: bool, outs: Outs) -> Result<()> {
@@ -214,20 +214,20 @@ fn inv_ex(call: &mut Call, a: &View, check_errors: bool, outs: Outs) -> Result<(
     if inverse.numel() > 0 {
         lu::solve(call, &matrices::flat(&lu), &pivots, &matrices::flat(&inverse), false)?;
     }
-    give_all(call, &outs, [inverse, info])
+    return_results(call, &outs, [inverse, info])
 }
 
 fn det(call: &mut Call, a: &View, outs: Outs) -> Result<()> {
     arguments::check_square(a, "linalg.det", "A")?;
     arguments::check_floats(a, "linalg.det")?;
     arguments::check_kernels_of_elements(a, "lu_cpu")?;
-    let [out, _, lu, pivots] = determinant(call, a, Of::Determinant)?;
-    give_all(call, &outs, [out, lu, pivots])
+    let [out, _, lu, pivots] = determinant(call, a, DiagonalOperation::Determinant)?;
+    return_results(call, &outs, [out, lu, pivots])
 }
 
 fn slogdet(call: &mut Call, a: &View, outs: Outs) -> Result<()> {
     arguments::check_square(a, "linalg.slogdet", "A")?;
     arguments::check_wide_floats(a, "linalg.slogdet")?;
-    let results = determinant(call, a, Of::Logarithm)?;
-    give_all(call, &outs, results)
+    let results = determinant(call, a, DiagonalOperation::Logarithm)?;
+    return_results(call, &outs, results)
 }

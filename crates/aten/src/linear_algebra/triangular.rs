@@ -1,5 +1,4 @@
-//! Systems with triangular matrices: halves of halves, whose coupling is a product, and two kernels
-//! for the blocks on the diagonal: of few right sides the one here, of more `triangular_columns`.
+//! The operators of triangular systems, which [`dml_compute::linear_algebra::triangular`] solves.
 
 use crate::linear_algebra::arguments;
 use crate::operator::argument::{Out, Outs};
@@ -12,24 +11,24 @@ use dml_compute::linear_algebra::triangular::{Triangle, solve};
 use dml_compute::view::View;
 
 operators! {
-    solve_triangular(self, B, upper, left, unitriangular, out) {
+    solve_triangular(self, B, upper, left, unitriangular, out).complex(Complex::Own) {
         "aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
         "aten::linalg_solve_triangular.out(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False, Tensor(a!) out) -> Tensor(a!)",
     }
-    triangular_solve(self, A, upper, transpose, unitriangular, outs) {
+    triangular_solve(self, A, upper, transpose, unitriangular, outs).complex(Complex::Own) {
         "aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
         "aten::triangular_solve.X(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False, *, Tensor(a!) X, Tensor(b!) M) -> (Tensor(a!) solution, Tensor(b!) cloned_coefficient)",
     }
 }
 
-/// `a` is `[.., n, n]`, `b` `[.., n, k]`, or `[.., k, n]` where `a` is on the right.
+/// `a` is `[.., n, n]`, `b` is `[.., n, k]`, or `[.., k, n]` if `a` is on the right.
 fn solve_triangular(call: &mut Call, a: &View, b: &View, upper: bool, left: bool, unit: bool, out: Out) -> Result<()> {
     const NAME: &str = "linalg.solve_triangular";
     arguments::check_system(a, b, left, NAME)?;
     check_same(a, b, NAME)?;
     structured::check_given(out.given(), b.dtype)?;
     let x = solved(call, a, b, Triangle { upper, unit }, left)?;
-    arguments::give(call, out.given(), x)
+    arguments::return_result(call, out.given(), x)
 }
 
 fn check_same(a: &View, b: &View, name: &str) -> Result<()> {
@@ -43,12 +42,12 @@ fn check_same(a: &View, b: &View, name: &str) -> Result<()> {
     arguments::check_kernels(a, "triangular_solve_cpu")
 }
 
-/// The new tensor that solves it.
+/// Solves the system in a new tensor.
 fn solved(call: &Call, a: &View, b: &View, triangle: Triangle, left: bool) -> Result<View> {
     let batch = arguments::broadcast_batch(call, b, a)?;
     let x = matrices::copied(call, b, &matrices::sizes_of(&batch, &[b.size(-2), b.size(-1)]))?;
     if x.numel() > 0 {
-        let (a, flat) = (matrices::readable(call, a, &batch)?, matrices::flat(&x));
+        let (a, flat) = (matrices::to_contiguous_matrices(call, a, &batch)?, matrices::flat(&x));
         if left {
             solve(call, &a, &flat, triangle)?;
         } else {
@@ -88,6 +87,6 @@ fn triangular_solve(
     let coefficient = matrices::copied(call, a, &matrices::sizes_of(&batch, &[a.size(-2), a.size(-1)]))?;
     let turned = if transpose { matrices::transposed(a) } else { a.clone() };
     let solution = solved(call, &turned, b, Triangle { upper: upper != transpose, unit }, true)?;
-    arguments::give(call, given(0), solution)?;
-    arguments::give(call, given(1), coefficient)
+    arguments::return_result(call, given(0), solution)?;
+    arguments::return_result(call, given(1), coefficient)
 }

@@ -1,4 +1,4 @@
-//! The checks of single operators, of the i-th tensors of lists and the number that they meet.
+//! The checks of the operators for single tensors, for the i-th tensors of lists and a number.
 
 use crate::lists::foreach::Operation;
 use crate::operator::error::Result;
@@ -7,34 +7,34 @@ use crate::tensor::promote::Promoted;
 use dml_compute::scalar::Scalar as Number;
 use dml_kernel::DType;
 
-/// Of what takes everything.
-pub fn nothing(_: &Operation) -> Result<()> {
+/// Accepts everything.
+pub fn no_check(_: &Operation) -> Result<()> {
     Ok(())
 }
 
-/// Of a sum with a factor.
+/// For a sum with a factor.
 pub fn sum(of: &Operation) -> Result<()> {
     of.number.map_or(Ok(()), |alpha| arithmetic::check_alpha(of.common, alpha))
 }
 
-/// Of a difference from a number.
+/// For a difference from a number.
 pub fn difference(of: &Operation) -> Result<()> {
     let flag = matches!(of.number, Some(Number::Bool(_)));
     arithmetic::check_no_bools(flag || of.tensors.iter().any(|t| t.dtype == DType::Bool))
 }
 
-/// Of a difference with a factor.
-pub fn difference_with_factor(of: &Operation) -> Result<()> {
+/// For a difference with a factor.
+pub fn check_difference_with_factor(of: &Operation) -> Result<()> {
     arithmetic::check_no_bools(of.tensors.iter().any(|t| t.dtype == DType::Bool))?;
     sum(of)
 }
 
-/// Of a limit, which may be a number.
+/// For a limit, which may be a number.
 pub fn limit(of: &Operation) -> Result<()> {
     of.number.map_or(Ok(()), |limit| selection::check_limit(limit, of.common))
 }
 
-/// Of a power, whose exponent may be a number.
+/// For a power, whose exponent may be a number.
 pub fn power(of: &Operation) -> Result<()> {
     match of.number {
         Some(exponent) => power::check_exponent(of.tensors[0], exponent),
@@ -42,17 +42,17 @@ pub fn power(of: &Operation) -> Result<()> {
     }
 }
 
-/// Of addcmul.
+/// For addcmul.
 pub fn product(of: &Operation) -> Result<()> {
     ternary::check_product(of.common, of.number)
 }
 
-/// Of addcdiv.
+/// For addcdiv.
 pub fn quotient(of: &Operation) -> Result<()> {
     ternary::check_quotient(of.tensors[1], of.tensors[2], of.common, of.number)
 }
 
-/// Of lerp, whose weight may be a tensor.
+/// For lerp, whose weight may be a tensor.
 pub fn lerp(of: &Operation) -> Result<()> {
     match of.tensors {
         [start, end, weight] => ternary::check_lerp_to(start, end, weight, of.common),

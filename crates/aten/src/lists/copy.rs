@@ -17,24 +17,24 @@ use dml_kernel::DType;
 use smallvec::SmallVec;
 
 operators! {
-    zero(self) {
-        "aten::_foreach_zero_(Tensor(a!)[] self) -> ()",
+    zero(self).complex(complex::each(crate::movement::copies::OPERATORS, "zero")) {
+        hot "aten::_foreach_zero_(Tensor(a!)[] self) -> ()",
     }
-    copy_lists(self, src, non_blocking) {
-        "aten::_foreach_copy_(Tensor(a!)[] self, Tensor[] src, bool non_blocking=False) -> ()",
+    copy_lists(self, src, non_blocking).complex(Complex::AsGiven(complex::copies)) {
+        hot "aten::_foreach_copy_(Tensor(a!)[] self, Tensor[] src, bool non_blocking=False) -> ()",
     }
 }
 
 fn zero(call: &mut Call, list: Tensors) -> Result<()> {
-    let places: Vec<View> = list
+    let unexpanded: Vec<View> = list
         .iter()
         .filter(|t| dml_compute::view::overlap::is_expanded(t))
         .map(|t| dml_compute::view::overlap::unexpanded(t))
         .collect();
-    let mut places = places.iter();
+    let mut unexpanded = unexpanded.iter();
     let mut rows = Vec::with_capacity(list.len());
     for t in list {
-        let t = if dml_compute::view::overlap::is_expanded(t) { places.next().unwrap_or(t) } else { t };
+        let t = if dml_compute::view::overlap::is_expanded(t) { unexpanded.next().unwrap_or(t) } else { t };
         rows.push(Row { outs: SmallVec::from_slice(&[t]), inputs: SmallVec::new(), common: t.dtype });
     }
     let shared = [Input::Number(Number::Int(0), DType::I32)];

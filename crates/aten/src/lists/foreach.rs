@@ -1,5 +1,5 @@
-//! The way of every operator on lists of tensors. One launch does all tensors where
-//! [`multi_tensor`] can.
+//! The common implementation of operators on lists of tensors. One launch processes all tensors
+//! where [`multi_tensor`] can.
 
 use crate::check;
 use crate::operator::argument::{AnyTensor, Numbers, OptTensors, Out, Tensors};
@@ -20,26 +20,27 @@ use dml_compute::view::{Location, View};
 use dml_kernel::DType;
 use smallvec::SmallVec;
 
-/// The i-th tensors of all lists and the i-th number, to be checked as the operands of a single
-/// operator are.
+/// The i-th tensors of all lists and the i-th number, to be checked like the operands of a single
+/// operator.
 pub struct Operation<'a> {
     /// The tensors.
     pub tensors: &'a [&'a View],
     /// The number.
     pub number: Option<Number>,
-    /// The dtype in which all meet.
+    /// The common dtype.
     pub common: DType,
 }
 
-/// What a single operator refuses of its operands.
+/// The check of operands by the operator for single tensors.
 pub type Check = fn(&Operation) -> Result<()>;
 
 pub fn same_kind(a: Option<Number>, b: Option<Number>) -> bool {
     a.map(|n| std::mem::discriminant(&n)) == b.map(|n| std::mem::discriminant(&n))
 }
 
-/// The usual row: contiguous tensors of one shape, with results that need no further check.
-pub fn plain(row: &[&View], in_place: bool, common: DType) -> bool {
+/// Whether a row is plain: contiguous tensors of one shape, with results that need no further
+/// check.
+pub fn is_plain_row(row: &[&View], in_place: bool, common: DType) -> bool {
     let first = row[0];
     let alike = row.iter().all(|t| t.location == first.location && t.sizes == first.sizes && t.is_contiguous());
     let apart = |a: &View, b: &View| a.range().end <= b.data || b.range().end <= a.data;
@@ -53,7 +54,7 @@ pub fn plain(row: &[&View], in_place: bool, common: DType) -> bool {
 /// The tensors of a foreach operator and its other operands. The function gets an element of each
 /// list, then the others, in this order.
 #[derive(Default)]
-pub struct Listed<'a> {
+pub struct TensorList<'a> {
     /// The lists. Results go to the first one if the operator works in place.
     pub lists: SmallVec<[Tensors<'a>; 3]>,
     /// A 0-dim tensor, on the CPU or on the device.
@@ -62,37 +63,35 @@ pub struct Listed<'a> {
     pub numbers: Option<Numbers>,
     /// Whether the numbers take part in type promotion; factors and weights do not.
     pub promoting: bool,
-    /// Whether tensors beside the first list are factors: see [`promote::unrounded`].
+    /// Whether tensors other than the first list are factors: see [`promote::unrounded`].
     pub factors: bool,
 }
 
 /// Runs a function on the i-th tensors of all lists and the i-th number, for every i. `check` is
-/// that of the operator of single tensors.
+/// the one of the operator for single tensors.
 pub fn foreach(
     call: &mut Call,
-    listed: Listed,
+    operands: TensorList,
     in_place: bool,
-    rule: Rule,
     function: &'static Function,
     check: &dyn Fn(&Operation) -> Result<()>,
 ) -> Result<()> {
-    let results = computed(call, listed, in_place, rule, function, check)?;
+    let results = computed(call, operands, in_place, function, check)?;
     if !in_place {
         call.ret_value(Ret::Tensors(results));
     }
     Ok(())
 }
 
-/// The same, with the results not returned yet; none in place.
+/// The same, without returning the results; not in place.
 pub fn computed(
     call: &Call,
-    listed: Listed,
+    operands: TensorList,
     in_place: bool,
-    rule: Rule,
     function: &'static Function,
     check: &dyn Fn(&Operation) -> Result<()>,
 ) -> Result<Vec<View>> {
-    let Listed { lists, tensor, numbers, promoting, factors } = listed;
+    let TensorList { lists, tensor, numbers, promoting, factors } = operands;
     let count = lists[0].len();
     check_counts(count, lists.iter().map(|list| list.len()))?;
     let shared_tensor = tensor.map(|t| number_tensor(call, &t)).transpose()?;
@@ -118,7 +117,7 @@ pub fn computed(
                 promoted.extend(number(i).map(Promoted::Scalar));
             }
             let common = result_type(&promoted, call.host.default_dtype());
-            if rule == Rule::Float && !common.is_float() { call.host.default_dtype() } else { common }
+            if function.rule == Rule::Float && !common.is_float() { call.host.default_dtype() } else { common }
         };
         commons.push(common);
         row.clear();
@@ -129,7 +128,7 @@ pub fn computed(
         if let (Some(number), false) = (number(i), promoting || common.is_float()) {
             check_fits(number, common)?;
         }
-        if !plain(&row, in_place, common) {
+        if !is_plain_row(&row, in_place, common) {
             let mut inputs = row.iter().map(|t| operator::input(call, t)).collect::<Result<SmallVec<[_; 4]>>>()?;
             inputs.extend(shared_tensor.clone());
             if in_place {
@@ -172,19 +171,19 @@ pub fn computed(
     Ok(results)
 }
 
-/// Whether one tensor counts in type promotion as the other one does.
+/// Whether two tensors have the same effect on type promotion.
 fn promote_alike(a: &View, b: &View) -> bool {
     a.dtype == b.dtype && (a.dim() == 0) == (b.dim() == 0) && a.weak == b.weak
 }
 
-/// A list whose 0-dim tensors may be on the CPU: an optimizer's counts of steps are.
+/// A list whose 0-dim tensors may be on the CPU, as an optimizer's step counts.
 pub fn with_host_numbers<'a>(call: &Call, list: OptTensors<'a>) -> Result<Tensors<'a>> {
     let list = list.into_iter().flatten();
     list.map(|t| if t.location == Location::Host && t.dim() == 0 { Ok(t) } else { call.check_place(t).map(|()| t) })
         .collect()
 }
 
-/// Fails for no tensors, and for a list of another length than this.
+/// Fails if there are no tensors, or if a list has another length.
 pub fn check_counts(count: usize, lists: impl IntoIterator<Item = usize>) -> Result<()> {
     check!(count > 0, Runtime, "Tensor list must have at least one tensor.");
     for other in lists {
@@ -193,7 +192,7 @@ pub fn check_counts(count: usize, lists: impl IntoIterator<Item = usize>) -> Res
     Ok(())
 }
 
-/// Fails for another count of numbers than of tensors.
+/// Fails if the number of numbers differs from the number of tensors.
 pub fn check_numbers(count: usize, numbers: usize) -> Result<()> {
     check!(
         numbers == count,
@@ -203,7 +202,7 @@ pub fn check_numbers(count: usize, numbers: usize) -> Result<()> {
     Ok(())
 }
 
-/// Fails for what is not a 0-dim tensor.
+/// Fails unless this is a 0-dim tensor.
 pub fn check_number_tensor(t: &View) -> Result<()> {
     check!(
         t.dim() == 0 && t.numel() == 1,
@@ -215,14 +214,14 @@ pub fn check_number_tensor(t: &View) -> Result<()> {
     Ok(())
 }
 
-/// Fails for what cannot hold a number for each tensor of a list.
+/// Fails unless this tensor can have a number for each tensor of a list.
 pub fn check_packed(t: &View) -> Result<()> {
     check!(t.dim() == 1, Runtime, "Expected packed scalar Tensor to be of dimension 1. Got {} instead.", t.dim());
     check!(t.is_contiguous(), Runtime, "Expected scalars to be contiguous.");
     Ok(())
 }
 
-/// A 0-dim tensor.
+/// A 0-dim tensor as an input.
 fn number_tensor(call: &Call, t: &View) -> Result<Input> {
     check_number_tensor(t)?;
     operator::input(call, t)

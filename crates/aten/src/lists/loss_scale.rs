@@ -6,19 +6,13 @@ use crate::operator::argument::Tensors;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::{check, operators};
-use dml_compute::lists::loss_scale::{
-    AnyFlag, AnyFlagArguments, UnscaleLists, UnscaleListsArguments, Update, UpdateArguments, unscale_one,
-};
-use dml_compute::lists::multi_tensor;
-use dml_compute::lists::multi_tensor::batch::Row;
-use dml_compute::movement::copy;
-use dml_compute::scalar::Scalar as Number;
+use dml_compute::lists::loss_scale::{self, Adaption};
 use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
     unscale(self, found_inf, inv_scale) {
-        "aten::_amp_foreach_non_finite_check_and_unscale_(Tensor(a!)[] self, Tensor(b!) found_inf, Tensor inv_scale) -> ()",
+        hot "aten::_amp_foreach_non_finite_check_and_unscale_(Tensor(a!)[] self, Tensor(b!) found_inf, Tensor inv_scale) -> ()",
     }
     update(self, growth_tracker, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval) {
         "aten::_amp_update_scale_(Tensor(a!) self, Tensor(b!) growth_tracker, Tensor found_inf, float scale_growth_factor, float scale_backoff_factor, int growth_interval) -> Tensor(a!)",
@@ -43,25 +37,7 @@ fn unscale(call: &mut Call, list: Tensors, found: &View, factor: &View) -> Resul
             t.dtype
         );
     }
-    let rows: Vec<Row> = list.iter().map(|&t| Row::in_place(t)).collect();
-    let (batches, singles) = multi_tensor::split(&rows, &[]);
-    for batch in batches {
-        let spec = UnscaleLists { dtype: batch.dtype(), lanes: batch.lanes(), words: batch.words() };
-        batch.launch(|lists, groups| {
-            call.run(&spec, &UnscaleListsArguments { lists, found: found.range(), factor }, groups)
-        })?;
-    }
-    if singles.is_empty() {
-        return Ok(());
-    }
-    // A flag of its own for every tensor: launches that share none need no barrier between them.
-    let flags = call.empty(DType::I32, &[singles.len() as i64])?;
-    copy::fill_with(call, &flags, Number::Int(0))?;
-    for (row, i) in singles.iter().zip(0..) {
-        unscale_one(call, row.outs[0], factor, &flags.narrow(0, i, 1))?;
-    }
-    let arguments = AnyFlagArguments { found: found.range(), flags: &flags, n: singles.len() as u32 };
-    Ok(call.run_threads(&AnyFlag, &arguments, singles.len() as u64)?)
+    Ok(loss_scale::unscale(call, &list, found, factor)?)
 }
 
 /// The scale shrinks after an overflow, and grows after so many steps without one unless it would
@@ -84,8 +60,8 @@ fn update(
         check!(t.dtype == dtype, Runtime, "{name} must be {kind} tensor.");
     }
     let interval = interval.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
-    let arguments = UpdateArguments { scale, tracker, found, growth: growth as f32, backoff: backoff as f32, interval };
-    call.run(&Update, &arguments, [1, 1, 1])?;
+    let adaption = Adaption { growth: growth as f32, backoff: backoff as f32, interval };
+    adaption.run(call, scale, tracker, found)?;
     call.ret(scale.clone());
     Ok(())
 }

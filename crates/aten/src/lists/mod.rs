@@ -7,6 +7,7 @@ pub mod foreach;
 pub mod loss_scale;
 pub mod norm;
 pub mod optimizer;
+pub mod power;
 pub mod unary;
 
 use crate::operator::Operator;
@@ -18,5 +19,6 @@ pub const OPERATORS: &[&[Operator]] = &[
     loss_scale::OPERATORS,
     norm::OPERATORS,
     optimizer::OPERATORS,
+    power::OPERATORS,
     unary::OPERATORS,
 ];

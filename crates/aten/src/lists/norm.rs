@@ -8,19 +8,15 @@ use crate::operator::call::{Call, Ret};
 use crate::operator::error::Result;
 use crate::reduction::norm::check_norm;
 use crate::{check, operators};
-use dml_compute::lists::norm::launch;
-use dml_compute::primitives::list_table::MAX_TENSORS;
+use dml_compute::lists::norm::list_norms;
 use dml_compute::reduction::axes::Axes;
-use dml_compute::reduction::norm::{Order, norms};
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
-use dml_compute::view::layout::Layout;
-use dml_environment::FOREACH_SINGLE;
 use dml_kernel::DType;
 
 operators! {
-    norm(self, ord, dtype) {
-        "aten::_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]",
+    norm(self, ord, dtype).complex(complex::each(crate::reduction::norm::OPERATORS, "linalg_vector_norm")) {
+        hot "aten::_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]",
     }
 }
 
@@ -40,8 +36,6 @@ fn norm(call: &mut Call, list: Tensors, order: Number, dtype: Option<DType>) -> 
         );
         check_norm(t, p, dtype, Axes::all(false))?;
     }
-    let order = Order::of(p);
-    let at_once = order != Order::General && FOREACH_SINGLE.get().is_none();
     let mut results: Vec<Option<View>> = vec![None; list.len()];
     let mut left: Vec<usize> = (0..list.len()).collect();
     while let Some(&first) = left.first() {
@@ -49,19 +43,10 @@ fn norm(call: &mut Call, list: Tensors, order: Number, dtype: Option<DType>) -> 
         let (alike, others): (Vec<usize>, Vec<usize>) = left.into_iter().partition(|&i| list[i].dtype == of);
         left = others;
         let all = call.empty(dtype.unwrap_or(of), &[alike.len() as i64])?;
-        let mut together = Vec::with_capacity(alike.len());
-        for (place, &i) in alike.iter().enumerate() {
-            let result = all.as_strided(&[], &[], place as i64);
-            let t = list[i];
-            if at_once && t.numel() > 0 && Layout::new(&[t]).is_dense(0) {
-                together.push((t, place));
-            } else {
-                norms(call, p, t, &result, Axes::all(false))?;
-            }
-            results[i] = Some(call.host.view(&all, &result)?);
-        }
-        for part in together.chunks(MAX_TENSORS) {
-            launch(call, order, part, &all)?;
+        let tensors: Vec<&View> = alike.iter().map(|&i| list[i]).collect();
+        list_norms(call, p, &tensors, &all)?;
+        for (&i, place) in alike.iter().zip(0..) {
+            results[i] = Some(call.host.view(&all, &all.as_strided(&[], &[], place))?);
         }
     }
     call.ret_value(Ret::Tensors(results.into_iter().flatten().collect()));

@@ -4,33 +4,74 @@ use crate::operator::argument::{TensorOrScalar, Tensors};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::pointwise::operator;
-use crate::{check, operators};
-use dml_compute::lists::functions::{FUSED_ADAGRAD, FUSED_ADAM, FUSED_SGD};
-use dml_compute::lists::multi_tensor;
-use dml_compute::lists::multi_tensor::batch::Row;
-use dml_compute::lists::optimizer::{Decay, row, unscale};
+use crate::{check, group, operators};
+use dml_compute::lists::optimizer::{self, Decay, Shared};
 use dml_compute::pointwise::kernel::Input;
-use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 use dml_kernel::DType;
-use smallvec::SmallVec;
 
 operators! {
-    adagrad(self, grads, state_sums, state_steps, lr, lr_decay, weight_decay, eps, maximize, grad_scale, found_inf) {
+    adagrad(self, grads, {Common}, {Adagrad}) {
         "aten::_fused_adagrad_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] state_sums, Tensor(d!)[] state_steps, *, float lr, float lr_decay, float weight_decay, float eps, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
         "aten::_fused_adagrad_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] state_sums, Tensor[] state_steps, *, Tensor lr, float lr_decay, float weight_decay, float eps, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
     }
-    adam(self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf; Decay::Gradient) {
-        "aten::_fused_adam_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
-        "aten::_fused_adam_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, Tensor lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+    adam(self, grads, {Common}, {Adam}; Decay::Gradient) {
+        hot "aten::_fused_adam_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+        hot "aten::_fused_adam_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, Tensor lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
     }
-    adam(self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf; Decay::Parameter) {
-        "aten::_fused_adamw_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
-        "aten::_fused_adamw_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, Tensor lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+    adam(self, grads, {Common}, {Adam}; Decay::Parameter) {
+        hot "aten::_fused_adamw_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+        hot "aten::_fused_adamw_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, Tensor lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
     }
-    sgd(self, grads, momentum_buffer_list, weight_decay, momentum, lr, dampening, nesterov, maximize, is_first_step, grad_scale, found_inf) {
-        "aten::_fused_sgd_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, float momentum, float lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
-        "aten::_fused_sgd_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, float momentum, Tensor lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+    sgd(self, grads, {Common}, {Sgd}) {
+        hot "aten::_fused_sgd_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, float momentum, float lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+        hot "aten::_fused_sgd_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, float momentum, Tensor lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+    }
+}
+
+group! {
+    /// What every optimizer takes.
+    struct Common<'a> {
+        lr: TensorOrScalar<'a>,
+        weight_decay: f64,
+        maximize: bool,
+        grad_scale: Option<&'a View>,
+        found_inf: Option<&'a View>,
+    }
+}
+
+group! {
+    /// States and numbers of Adam and AdamW.
+    struct Adam<'a> {
+        exp_avgs: Tensors<'a>,
+        exp_avg_sqs: Tensors<'a>,
+        max_exp_avg_sqs: Tensors<'a>,
+        state_steps: Tensors<'a>,
+        beta1: f64,
+        beta2: f64,
+        eps: f64,
+        amsgrad: bool,
+    }
+}
+
+group! {
+    /// States and numbers of Adagrad.
+    struct Adagrad<'a> {
+        state_sums: Tensors<'a>,
+        state_steps: Tensors<'a>,
+        lr_decay: f64,
+        eps: f64,
+    }
+}
+
+group! {
+    /// States and numbers of SGD.
+    struct Sgd<'a> {
+        momentum_buffer_list: Tensors<'a>,
+        momentum: f64,
+        dampening: f64,
+        nesterov: bool,
+        is_first_step: bool,
     }
 }
 
@@ -65,107 +106,50 @@ fn check_lists(call: &Call, params: &[&View], lists: &[&[&View]]) -> Result<()> 
     Ok(())
 }
 
-/// What every parameter shares: `found`, the learning rate (a number or a 0-dim tensor), and
-/// numbers.
-fn shared(call: &Call, found: Option<&View>, rate: TensorOrScalar, numbers: &[f64]) -> Result<SmallVec<[Input; 12]>> {
-    let mut all: SmallVec<[Input; 12]> = found.map(|t| Input::Tensor(t.clone())).into_iter().collect();
-    // Each kernel takes a number in the dtype of its parameters.
-    let number = |n| Input::Number(n, DType::F64);
-    all.push(match rate {
-        TensorOrScalar::Tensor(t) => operator::input(call, &t)?,
-        TensorOrScalar::Scalar(n) => number(n),
-    });
-    all.extend(numbers.iter().map(|&x| number(Number::Double(x))));
-    Ok(all)
+/// What every parameter shares.
+fn common_inputs<'a>(call: &Call, common: &Common<'a>) -> Result<Shared<'a>> {
+    let rate = match &common.lr {
+        TensorOrScalar::Tensor(t) => operator::input(call, t)?,
+        // Each kernel takes a number in the dtype of its parameters.
+        TensorOrScalar::Scalar(n) => Input::Number(*n, DType::F64),
+    };
+    let Common { weight_decay, maximize, grad_scale: scale, found_inf: found, .. } = *common;
+    Ok(Shared { rate, weight_decay, maximize, scale, found })
 }
 
-#[allow(clippy::too_many_arguments)]
-fn adam(
-    call: &mut Call,
-    params: Tensors,
-    grads: Tensors,
-    averages: Tensors,
-    squares: Tensors,
-    largest: Tensors,
-    steps: Tensors,
-    rate: TensorOrScalar,
-    beta1: f64,
-    beta2: f64,
-    weight_decay: f64,
-    eps: f64,
-    amsgrad: bool,
-    maximize: bool,
-    scale: Option<&View>,
-    found: Option<&View>,
-    decay: Decay,
-) -> Result<()> {
+fn adam(call: &mut Call, params: Tensors, grads: Tensors, common: Common, adam: Adam, decay: Decay) -> Result<()> {
+    let Adam { exp_avgs: averages, exp_avg_sqs: squares, state_steps: steps, beta1, beta2, eps, amsgrad, .. } = adam;
+    let largest = if amsgrad { adam.max_exp_avg_sqs } else { Tensors::new() };
     let count = params.len();
-    let largest = if amsgrad { largest } else { Tensors::new() };
     check_lists(call, &params, &[&grads, &averages, &squares])?;
     check_lists(call, if amsgrad { &params } else { &[] }, &[&largest])?;
     check_count(call, count, &steps)?;
-    unscale(call, &grads, scale)?;
-    let of_parameter = decay == Decay::Parameter;
-    let decays = weight_decay != 0.0;
-    let step = FUSED_ADAM.with([amsgrad, found.is_some(), of_parameter, decays]);
-    // The bias corrections are 1 - beta^step: by the logarithm, which loses no digits where beta is
-    // close to 1.
-    let sign = if maximize { -1.0 } else { 1.0 };
-    let numbers = [1.0 - beta1, beta2, 1.0 - beta2, beta1.ln(), beta2.ln(), weight_decay, eps, sign];
-    let shared = shared(call, found, rate, &numbers)?;
-    let rows: Vec<Row> = (0..count)
-        .map(|i| match largest.get(i) {
-            None => row(&[params[i], averages[i], squares[i]], grads[i], &[steps[i]]),
-            Some(largest) => row(&[params[i], averages[i], squares[i], largest], grads[i], &[steps[i]]),
-        })
-        .collect();
-    Ok(multi_tensor::run(call, step, &rows, &shared)?)
+    let step = optimizer::Adam {
+        params: &params,
+        grads: &grads,
+        averages: &averages,
+        squares: &squares,
+        largest: &largest,
+        steps: &steps,
+        betas: [beta1, beta2],
+        eps,
+        decay,
+    };
+    Ok(step.run(call, &common_inputs(call, &common)?)?)
 }
 
-#[allow(clippy::too_many_arguments)]
-fn adagrad(
-    call: &mut Call,
-    params: Tensors,
-    grads: Tensors,
-    sums: Tensors,
-    steps: Tensors,
-    rate: TensorOrScalar,
-    decay: f64,
-    weight_decay: f64,
-    eps: f64,
-    maximize: bool,
-    scale: Option<&View>,
-    found: Option<&View>,
-) -> Result<()> {
+fn adagrad(call: &mut Call, params: Tensors, grads: Tensors, common: Common, adagrad: Adagrad) -> Result<()> {
+    let Adagrad { state_sums: sums, state_steps: steps, lr_decay, eps } = adagrad;
     let count = params.len();
     check_lists(call, &params, &[&grads, &sums])?;
     check_count(call, count, &steps)?;
-    let sign = if maximize { -1.0 } else { 1.0 };
-    unscale(call, &grads, scale)?;
-    let shared = shared(call, found, rate, &[decay, weight_decay, eps, sign])?;
-    let rows: Vec<Row> = (0..count).map(|i| row(&[params[i], sums[i]], grads[i], &[steps[i]])).collect();
-    let decays = weight_decay != 0.0;
-    let step = FUSED_ADAGRAD.with([found.is_some(), decays]);
-    Ok(multi_tensor::run(call, step, &rows, &shared)?)
+    let step =
+        optimizer::Adagrad { params: &params, grads: &grads, sums: &sums, steps: &steps, rate_decay: lr_decay, eps };
+    Ok(step.run(call, &common_inputs(call, &common)?)?)
 }
 
-#[allow(clippy::too_many_arguments)]
-fn sgd(
-    call: &mut Call,
-    params: Tensors,
-    grads: Tensors,
-    buffers: Tensors,
-    weight_decay: f64,
-    momentum: f64,
-    rate: TensorOrScalar,
-    dampening: f64,
-    nesterov: bool,
-    maximize: bool,
-    first_step: bool,
-    scale: Option<&View>,
-    found: Option<&View>,
-) -> Result<()> {
-    let count = params.len();
+fn sgd(call: &mut Call, params: Tensors, grads: Tensors, common: Common, sgd: Sgd) -> Result<()> {
+    let Sgd { momentum_buffer_list: buffers, momentum, dampening, nesterov, is_first_step: first_step } = sgd;
     let with_momentum = momentum != 0.0;
     check_lists(call, &params, &[&grads])?;
     check!(
@@ -175,16 +159,14 @@ fn sgd(
         call.name
     );
     check_lists(call, if with_momentum { &params } else { &[] }, &[&buffers])?;
-    unscale(call, &grads, scale)?;
-    let decays = weight_decay != 0.0;
-    let step = FUSED_SGD.with([with_momentum, nesterov, first_step, found.is_some(), decays]);
-    let sign = if maximize { -1.0 } else { 1.0 };
-    let shared = shared(call, found, rate, &[weight_decay, momentum, 1.0 - dampening, sign])?;
-    let rows: Vec<Row> = (0..count)
-        .map(|i| match buffers.get(i) {
-            None => row(&[params[i]], grads[i], &[]),
-            Some(buffer) => row(&[params[i], buffer], grads[i], &[]),
-        })
-        .collect();
-    Ok(multi_tensor::run(call, step, &rows, &shared)?)
+    let step = optimizer::GradientDescent {
+        params: &params,
+        grads: &grads,
+        buffers: &buffers,
+        momentum,
+        dampening,
+        nesterov,
+        first: first_step,
+    };
+    Ok(step.run(call, &common_inputs(call, &common)?)?)
 }

@@ -5,59 +5,67 @@ use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::pointwise::operator::{Argument, common_dtype, operator, operator_of, strided};
+use crate::pointwise::operator::{Argument, arguments_of, common_dtype, ruled_operator, strided};
 use crate::tensor::casting::can_cast;
-use crate::{check, operators};
-use dml_compute::dtype::accumulator;
-use dml_compute::loss::elementwise::Loss;
+use crate::{check, group, operators};
+use dml_compute::loss::elementwise::{Loss, reduced};
 use dml_compute::loss::reduce::Reduce;
 use dml_compute::pointwise::operator::Rule;
-use dml_compute::reduction::axes::Axes;
-use dml_compute::reduction::fold::{Fold, Reduction, Refusals, Scope, Values};
-use dml_compute::reduction::reduce;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::layout::preserved_strides;
 use dml_compute::view::{Dims, Location, View};
-use dml_kernel::{DType, ScalarType, Value};
+use dml_kernel::DType;
 use smallvec::{SmallVec, smallvec};
 
 operators! {
-    forward(self, target, weight = None, reduction, knee = None, out; Loss::Mse) {
-        "aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    forward(self, target, {Options}, out; Loss::Mse) {
+        hot "aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
         "aten::mse_loss.out(Tensor self, Tensor target, int reduction=1, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, self, target, weight = None, reduction, knee = None, out; Loss::Mse) {
-        "aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+    backward(grad_output, self, target, {Options}, out; Loss::Mse) {
+        hot "aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
         "aten::mse_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, target, weight = None, reduction, beta, out; Loss::SmoothL1) {
+    forward(self, target, {Options}, out; Loss::SmoothL1) {
         "aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
         "aten::smooth_l1_loss.out(Tensor self, Tensor target, int reduction=1, float beta=1., *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, self, target, weight = None, reduction, beta, out; Loss::SmoothL1) {
+    backward(grad_output, self, target, {Options}, out; Loss::SmoothL1) {
         "aten::smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
         "aten::smooth_l1_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, target, weight = None, reduction, delta, out; Loss::Huber) {
+    forward(self, target, {Options}, out; Loss::Huber) {
         "aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
         "aten::huber_loss.out(Tensor self, Tensor target, int reduction=1, float delta=1., *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, self, target, weight = None, reduction, delta, out; Loss::Huber) {
+    backward(grad_output, self, target, {Options}, out; Loss::Huber) {
         "aten::huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
         "aten::huber_loss_backward.out(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, target, weight, reduction, knee = None, out; Loss::BinaryCrossEntropy) {
+    forward(self, target, {Options}, out; Loss::BinaryCrossEntropy) {
         "aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
         "aten::binary_cross_entropy.out(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, self, target, weight, reduction, knee = None, out; Loss::BinaryCrossEntropy) {
+    backward(grad_output, self, target, {Options}, out; Loss::BinaryCrossEntropy) {
         "aten::binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
         "aten::binary_cross_entropy_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
 }
 
-/// What is compared with the input `x`, and gradients, as the loss takes them: that of
-/// probabilities has the shape of its input.
+group! {
+    /// What a loss takes beside its operands.
+    struct Options<'a> {
+        weight: Option<&'a View> = None,
+        reduction: i64,
+        /// Of the smooth l1 loss: where it becomes linear.
+        beta: Option<Number> = None,
+        /// Of the Huber loss: where it becomes linear.
+        delta: Option<Number> = None,
+    }
+}
+
+/// The operands other than the input `x`, and gradients, in the loss's shape: for probabilities the
+/// shape of the input.
 fn aligned<const N: usize>(
     loss: Loss,
     call: &Call,
@@ -68,7 +76,7 @@ fn aligned<const N: usize>(
     let mut aligned = others.map(View::clone);
     if loss == Loss::BinaryCrossEntropy {
         for t in &mut aligned {
-            *t = squeezed_to(call, t, &x.sizes)?;
+            *t = squeeze_to_rank(call, t, &x.sizes)?;
         }
         if let Some(weight) = weight {
             check_fits(call, &weight.sizes, &x.sizes)?;
@@ -77,9 +85,9 @@ fn aligned<const N: usize>(
     Ok(aligned)
 }
 
-/// How a new result of the input's shape lies, or its gradient, where that is not as all operands
-/// together do.
-fn strides(loss: Loss, x: &View, gradient: bool) -> Option<Dims> {
+/// The strides of a new result of the input's shape, or of its gradient, if they do not follow from
+/// all operands.
+fn strides_of(loss: Loss, x: &View, gradient: bool) -> Option<Dims> {
     match loss {
         Loss::BinaryCrossEntropy => Some(preserved_strides(x)),
         _ if gradient => Some(View::contiguous_strides(&x.sizes)),
@@ -96,8 +104,8 @@ fn result_dtype(loss: Loss, call: &Call, x: &View, y: &View, gradient: bool) -> 
     }
 }
 
-/// Checks the dtypes of an input, of what it is compared with, and of the gradient, if the loss's
-/// gradient is asked for: in some losses they promote.
+/// Checks the dtypes of an input, of the target, and of the gradient, for the loss's gradient: in
+/// some losses they promote.
 fn check_dtypes(loss: Loss, call: &Call, x: &View, y: &View, grad: Option<&View>, out: Out) -> Result<()> {
     let promotes = match loss {
         Loss::Huber => grad.is_none(),
@@ -118,10 +126,10 @@ fn check_dtypes(loss: Loss, call: &Call, x: &View, y: &View, grad: Option<&View>
     Ok(())
 }
 
-/// Checks the knee.
-fn check_knee(loss: Loss, knee: Option<Number>) -> Result<()> {
-    let Some(knee) = knee.map(Number::to_f64) else { return Ok(()) };
-    let (positive, negative) = (knee > 0.0, knee < 0.0);
+/// Checks the parameter beta or delta.
+fn check_threshold(loss: Loss, threshold: Option<Number>) -> Result<()> {
+    let Some(threshold) = threshold.map(Number::to_f64) else { return Ok(()) };
+    let (positive, negative) = (threshold > 0.0, threshold < 0.0);
     if loss == Loss::SmoothL1 {
         check!(!negative, Runtime, "smooth_l1_loss does not support negative values for beta.");
     } else {
@@ -130,53 +138,9 @@ fn check_knee(loss: Loss, knee: Option<Number>) -> Result<()> {
     Ok(())
 }
 
-/// Sums losses; divides by the count for a mean.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Total {
-    loss: Loss,
-    scalar: ScalarType,
-    mean: bool,
-    weighted: bool,
-}
-
-impl Fold for Total {
-    fn name(&self) -> &'static str {
-        self.loss.reduced_name()
-    }
-
-    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
-        smallvec![self.scalar]
-    }
-
-    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
-        smallvec![s.b.float(self.scalar, 0.0)]
-    }
-
-    fn map<'b>(&self, s: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
-        let [x, y] = [elements[0].cast(self.scalar), elements[1].cast(self.scalar)];
-        for (guard, fault) in self.loss.function().guards.iter().zip(&s.faults) {
-            s.b.if_(guard.domain.lacks([x, y][guard.operand]), || fault.report_value());
-        }
-        let value = self.loss.value(x, y, s.numbers.get(1).copied());
-        smallvec![if self.weighted { value * elements[2].cast(self.scalar) } else { value }]
-    }
-
-    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
-        smallvec![x[0] + y[0]]
-    }
-
-    fn project<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
-        smallvec![if self.mean { x[0] / s.numbers[0] } else { x[0] }]
-    }
-
-    fn refusals(&self) -> Refusals {
-        self.loss.function().guards.iter().map(|guard| guard.refusal).collect()
-    }
-}
-
-/// `t` as the CPU's binary cross-entropy takes it beside an input of these sizes: dimensions of
-/// size 1 do not count.
-fn squeezed_to(call: &Call, t: &View, sizes: &[i64]) -> Result<View> {
+/// `t` in the shape that the CPU's binary cross-entropy gives it for an input of these sizes:
+/// dimensions of size 1 are ignored.
+fn squeeze_to_rank(call: &Call, t: &View, sizes: &[i64]) -> Result<View> {
     if t.location == Location::Host {
         return Ok(t.clone());
     }
@@ -202,7 +166,7 @@ fn check_fits(call: &Call, operand: &[i64], result: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// What is compared with what: input, target and, if there is one, weight.
+/// The compared operands: input, target and optionally weight.
 type Operands<'t> = SmallVec<[AnyTensor<'t>; 4]>;
 
 fn operands<'t>(x: &'t View, y: &'t View, weight: Option<&'t View>) -> Operands<'t> {
@@ -215,69 +179,56 @@ fn arguments<'a>(tensors: &[AnyTensor<'a>], numbers: &[Number]) -> SmallVec<[Arg
     tensors.iter().map(|&t| Argument::Tensor(t)).chain(numbers).collect()
 }
 
-/// The shape of all together.
-fn joint_sizes(call: &Call, operands: &[AnyTensor]) -> Result<Dims> {
+/// The broadcast shape of all operands.
+fn broadcast_sizes_of(call: &Call, operands: &[AnyTensor]) -> Result<Dims> {
     operands.iter().try_fold(Dims::new(), |sizes, t| call.broadcast(&sizes, &t.sizes))
 }
 
-/// `out`, but for a new result one of these strides, unless `x` is smaller than all operands
-/// together.
-fn laid_out<'t>(
+/// `out`, or a new result with these strides, unless `x` is smaller than the broadcast shape.
+fn output_like<'t>(
     call: &Call,
     strides: Option<Dims>,
     x: &View,
     sizes: &[i64],
     out: Out<'t>,
-    place: &'t mut Option<View>,
+    slot: &'t mut Option<View>,
 ) -> Result<Out<'t>> {
     match strides {
-        Some(strides) if x.sizes.as_slice() == sizes => strided(call, out, place, x.dtype, (sizes, &strides)),
+        Some(strides) if x.sizes.as_slice() == sizes => strided(call, out, slot, x.dtype, (sizes, &strides)),
         _ => Ok(out),
     }
 }
 
-fn forward(
-    call: &mut Call,
-    x: &View,
-    y: &View,
-    weight: Option<&View>,
-    reduction: i64,
-    knee: Option<Number>,
-    out: Out,
-    loss: Loss,
-) -> Result<()> {
+fn forward(call: &mut Call, x: &View, y: &View, options: Options, out: Out, loss: Loss) -> Result<()> {
+    let Options { weight, reduction, beta, delta } = options;
+    let threshold = beta.or(delta);
     check_dtypes(loss, call, x, y, None, out)?;
     let [y] = aligned(loss, call, [y], x, weight)?;
     let all = operands(x, &y, weight);
     let reduction = crate::loss::reduce::reduce_of(call, reduction)?;
-    check_knee(loss, knee)?;
+    check_threshold(loss, threshold)?;
     let weighted = all.len() == 3;
     let result =
         if matches!(out, Out::New) { result_dtype(loss, call, x, &y, false) } else { common_dtype(call, &all) };
-    let sizes = joint_sizes(call, &all)?;
+    let sizes = broadcast_sizes_of(call, &all)?;
     if reduction == Reduce::None {
         let mut new = None;
-        let out = laid_out(call, strides(loss, x, false), x, &sizes, out, &mut new)?;
-        let arguments = arguments(&all, knee.as_slice());
-        return operator_of(call, out, Rule::As(result), loss.function().with([weighted]), &arguments);
+        let out = output_like(call, strides_of(loss, x, false), x, &sizes, out, &mut new)?;
+        let arguments = arguments(&all, threshold.as_slice());
+        return ruled_operator(call, out, Rule::As(result), loss.function().with([weighted]), &arguments, &|_| Ok(()));
     }
     if let Out::Into(t) = out
         && loss != Loss::BinaryCrossEntropy
         && all.iter().any(|operand| operand.handle == t.handle)
     {
-        // The CPU computes the losses in it first.
+        // The CPU computes the losses in this tensor first.
         check_fits(call, &sizes, &t.sizes)?;
     }
     let dtype = common_dtype(call, &all);
     let expanded: SmallVec<[View; 3]> = all.iter().map(|t| t.expand(&sizes)).collect();
     let inputs: SmallVec<[&View; 3]> = expanded.iter().collect();
-    let accumulator = accumulator(dtype);
-    let mut numbers: SmallVec<[(DType, Number); 2]> = smallvec![(accumulator, Number::Int(sizes.iter().product()))];
-    numbers.extend(knee.map(|k| (accumulator, k)));
     let result = call.result(out.given(), result, &[])?;
-    let fold = Total { loss, scalar: accumulator.compute(), mean: reduction == Reduce::Mean, weighted };
-    let axes = Axes::all(false);
-    reduce(call, &fold, &Reduction { inputs: &inputs, outs: &[&result], axes, tables: &[], numbers: &numbers })?;
+    reduced(call, loss, &inputs, dtype, reduction == Reduce::Mean, threshold, &result)?;
     call.ret(result);
     Ok(())
 }
@@ -287,26 +238,28 @@ fn backward(
     grad: AnyTensor,
     x: &View,
     y: &View,
-    weight: Option<&View>,
-    reduction: i64,
-    knee: Option<Number>,
+    options: Options,
     out: Out,
     loss: Loss,
 ) -> Result<()> {
+    let Options { weight, reduction, beta, delta } = options;
+    let threshold = beta.or(delta);
     check_dtypes(loss, call, x, y, Some(&grad), out)?;
     let reduction = crate::loss::reduce::reduce_of(call, reduction)?;
     let [y, grad] = aligned(loss, call, [y, &grad], x, weight)?;
-    // In the CPU's order, by which the strides of a result are chosen.
+    // In the CPU's order, which determines the strides of a result.
     let mut all = operands(x, &y, Some(&grad));
     all.extend(weight.map(AnyTensor));
-    // As on CPU a mean counts the input's elements, also where the target has more.
+    // As on the CPU, a mean divides by the number of the input's elements, even if the target has
+    // more.
     let count = if reduction == Reduce::Mean { x.numel() } else { 1 };
     let share = loss.slope_factor() / count as f64;
     let mut numbers: SmallVec<[Number; 2]> = smallvec![Number::Double(share)];
-    numbers.extend(knee);
-    let sizes = joint_sizes(call, &all)?;
+    numbers.extend(threshold);
+    let sizes = broadcast_sizes_of(call, &all)?;
     let mut new = None;
-    let out = laid_out(call, strides(loss, x, true), x, &sizes, out, &mut new)?;
+    let out = output_like(call, strides_of(loss, x, true), x, &sizes, out, &mut new)?;
     let result = if matches!(out, Out::New) { x.dtype } else { common_dtype(call, &all) };
-    operator(call, out, Rule::As(result), loss.gradient().with([weight.is_some()]), &all, &numbers)
+    let gradient = loss.gradient().with([weight.is_some()]);
+    ruled_operator(call, out, Rule::As(result), gradient, &arguments_of(&all, &numbers), &|_| Ok(()))
 }

@@ -1,4 +1,4 @@
-//! log_sigmoid, of which PyTorch makes the losses that take logits.
+//! log_sigmoid, of which PyTorch composes the losses that take logits.
 
 use crate::operator::argument::{AnyTensor, Out, Outs};
 use crate::operator::call::Call;
@@ -7,7 +7,6 @@ use crate::operator::structured;
 use crate::operators;
 use crate::pointwise::operator::{check_float, float_operator, operator, resized, strided};
 use dml_compute::pointwise::activation as functions;
-use dml_compute::pointwise::operator::Rule;
 use dml_compute::view::View;
 use dml_compute::view::layout::preserved_strides;
 
@@ -22,7 +21,7 @@ operators! {
     }
 }
 
-/// The result is contiguous. The second one, a buffer for the gradient, stays empty, as on CUDA.
+/// The result is contiguous. The second result, a buffer for the gradient, is empty, as on CUDA.
 fn forward(call: &mut Call, x: &View, outs: Outs) -> Result<()> {
     let given = outs.as_ref().map(|outs| outs[0]);
     if let Some(outs) = &outs {
@@ -45,5 +44,5 @@ fn forward(call: &mut Call, x: &View, outs: Outs) -> Result<()> {
 fn backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, out: Out) -> Result<()> {
     let mut result = None;
     let out = strided(call, out, &mut result, grad.dtype, (&grad.sizes, &preserved_strides(&grad)))?;
-    operator(call, out, Rule::Promote, &functions::LOG_SIGMOID_BACKWARD, &[grad, x], &[])
+    operator(call, out, &functions::LOG_SIGMOID_BACKWARD, &[grad, x], &[])
 }

@@ -1,4 +1,5 @@
-//! Losses that PyTorch does not compose of other operators, and cross-entropy, which it does.
+//! The operators of losses that PyTorch does not compose of other operators, and of cross-entropy,
+//! which it does.
 
 pub mod cross_entropy;
 pub mod ctc;
@@ -10,7 +11,7 @@ pub mod reduce;
 
 use crate::operator::Operator;
 
-/// The files' overloads.
+/// The overloads of this folder.
 pub const OPERATORS: &[&[Operator]] = &[
     cross_entropy::forward::OPERATORS,
     cross_entropy::backward::OPERATORS,

@@ -1,10 +1,10 @@
-//! What becomes of the losses of single elements.
+//! The reduction of losses.
 
 use crate::operator::call::Call;
 use crate::operator::error::{Error, Result};
 use dml_compute::loss::reduce::Reduce;
 
-/// Of PyTorch's code, an operator's `reduction` argument.
+/// Decodes an operator's `reduction` argument.
 pub fn reduce_of(call: &Call, code: i64) -> Result<Reduce> {
     match code {
         0 => Ok(Reduce::None),

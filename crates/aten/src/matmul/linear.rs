@@ -6,7 +6,7 @@ use crate::operator::error::Result;
 use crate::{check, operators};
 use dml_compute::movement::copy;
 use dml_compute::reduction::axes::Axes;
-use dml_compute::reduction::sum::add_up;
+use dml_compute::reduction::sum::sum_new;
 use dml_compute::view::View;
 
 operators! {
@@ -15,7 +15,7 @@ operators! {
     }
 }
 
-/// The gradients of input, weight and bias, those that are wanted.
+/// The gradients of input, weight and bias that `wanted` asks for.
 fn backward(call: &mut Call, input: &View, grad: &View, weight: &View, wanted: &[u8]) -> Result<()> {
     let rank = input.dim();
     check!(
@@ -40,7 +40,7 @@ fn backward(call: &mut Call, input: &View, grad: &View, weight: &View, wanted: &
     let grad_input = if wants(0) { Some(multiply(call, &grads, weight, &input.sizes)?) } else { None };
     let grad_weight =
         if wants(1) { Some(multiply(call, &grads.transpose(0, 1), &rows(input)?, &weight.sizes)?) } else { None };
-    let grad_bias = if wants(2) { Some(add_up(call, &grads, Axes::listed(&[0], 2, false))?) } else { None };
+    let grad_bias = if wants(2) { Some(sum_new(call, &grads, Axes::of_dims(&[0], 2, false))?) } else { None };
     for t in [grad_input, grad_weight, grad_bias] {
         call.ret_optional(t);
     }

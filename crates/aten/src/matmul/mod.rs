@@ -1,19 +1,12 @@
-//! Products of matrices: a kernel in tiles, specialised by dtype, tile, layout and epilogue, and
-//! one for few rows.
-//!
-//! `Problem` is one product; `choice` says how it is cut up, into a `Tile` (`select`) or a
-//! tile on matrix units (`matrix_select`), which `tune` may refine; `gemm`, `gemv` and
-//! `matrix_gemm` write the kernels, `place` says which part is a workgroup's, `operand` where
-//! elements lie, `reader` fetches them, float32 as halves where `on_load` says so, and
-//! `epilogue` is what happens to sums. Convolutions are products with operands of their own.
+//! The operators of matrix products, which [`dml_compute::matmul`] computes.
 
 pub mod linear;
-pub mod matrix_products;
+pub mod matrix_operators;
 pub mod product;
-pub mod vector_products;
+pub mod vector_operators;
 
 use crate::operator::Operator;
 pub use product::check_dtype;
 
-/// The files' overloads.
-pub const OPERATORS: &[&[Operator]] = &[matrix_products::OPERATORS, vector_products::OPERATORS, linear::OPERATORS];
+/// The overloads of this folder.
+pub const OPERATORS: &[&[Operator]] = &[matrix_operators::OPERATORS, vector_operators::OPERATORS, linear::OPERATORS];

@@ -1,4 +1,4 @@
-//! Joining tensors along a dimension.
+//! Concatenation of tensors along a dimension.
 
 use crate::movement::copies::checked_copy;
 use crate::operator::argument::{Out, Tensors};
@@ -14,8 +14,8 @@ use dml_compute::view::View;
 use smallvec::SmallVec;
 
 operators! {
-    cat(tensors, dim, out) {
-        "aten::cat(Tensor[] tensors, int dim=0) -> Tensor",
+    cat(tensors, dim, out).complex(Complex::OfReals(complex::movement::cat)).float8(float8::run_as_bits) {
+        hot "aten::cat(Tensor[] tensors, int dim=0) -> Tensor",
         "aten::cat.out(Tensor[] tensors, int dim=0, *, Tensor(a!) out) -> Tensor(a!)",
     }
 }
@@ -37,7 +37,8 @@ fn cat(call: &mut Call, all: Tensors, dim: i64, out: Out) -> Result<()> {
         );
         overlap::check_none(out, &all)?;
     }
-    // Empty rows of any rank were joined with anything before PyTorch had zero-sized dimensions.
+    // 1-dim empty tensors are skipped, whatever the other tensors' dimensions: PyTorch had no other
+    // empty tensors once.
     let parts: SmallVec<[&View; 8]> = all.iter().copied().filter(|t| t.sizes.as_slice() != [0]).collect();
     let Some(&first) = parts.first() else {
         call.wrap_dim(dim, 1)?;
@@ -78,15 +79,15 @@ fn cat(call: &mut Call, all: Tensors, dim: i64, out: Out) -> Result<()> {
     let mut start = 0;
     let mut alike = Vec::with_capacity(parts.len());
     for &t in &parts {
-        let place = out.narrow(dim, start, t.sizes[dim]);
+        let part = out.narrow(dim, start, t.sizes[dim]);
         start += t.sizes[dim];
         if t.numel() == 0 {
             continue;
         }
         if t.dtype == out.dtype {
-            alike.push(Region::whole(place, t.clone()));
+            alike.push(Region::whole(part, t.clone()));
         } else {
-            checked_copy(call, t, &place)?;
+            checked_copy(call, t, &part)?;
         }
     }
     multi_copy::copy(call, out.dtype, &alike)?;

@@ -1,4 +1,4 @@
-//! Copies between tensors, devices and dtypes; fill; reading one element.
+//! Copies between tensors, devices and dtypes; fill; reading a single element.
 
 use crate::operator::argument::AnyTensor;
 use crate::operator::call::{Call, Ret};
@@ -13,26 +13,26 @@ use dml_compute::view::{Location, View};
 use dml_kernel::DType;
 
 operators! {
-    copy_from(self, dst, non_blocking) {
+    copy_from(self, dst, non_blocking).complex(Complex::AsGiven(complex::movement::copy_from)).float8(float8::own) {
         "aten::_copy_from(Tensor self, Tensor dst, bool non_blocking=False) -> Tensor",
     }
-    local_scalar_dense(self) {
-        "aten::_local_scalar_dense(Tensor self) -> Scalar",
+    local_scalar_dense(self).complex(Complex::Run(complex::movement::local_scalar_dense)).float8(float8::own) {
+        hot "aten::_local_scalar_dense(Tensor self) -> Scalar",
     }
-    fill(self, value) {
-        "aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
+    fill(self, value).complex(Complex::Run(complex::movement::fill)).float8(float8::own) {
+        hot "aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
     }
-    fill_from(self, value) {
+    fill_from(self, value).complex(Complex::Run(complex::movement::fill)).float8(float8::own) {
         "aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
     }
-    fill(self; Scalar::Int(0)) {
-        "aten::zero_(Tensor(a!) self) -> Tensor(a!)",
+    fill(self; Scalar::Int(0)).complex(Complex::Run(complex::movement::zero)).float8(float8::own) {
+        hot "aten::zero_(Tensor(a!) self) -> Tensor(a!)",
     }
 }
 
-/// Copies between devices, dtypes and strides; `src` broadcasts to `dst`. A CPU side must be
-/// contiguous and of the other side's dtype and sizes: the plugin prepares it so. With
-/// `non_blocking`, a copy with pinned memory may still be under way at the return.
+/// Copies between devices, dtypes and strides; `src` broadcasts to `dst`. A CPU tensor has to be
+/// contiguous, with the other tensor's dtype and sizes: the plugin ensures that. With
+/// `non_blocking`, a copy with pinned memory may still be in progress when this returns.
 fn copy_from(call: &mut Call, AnyTensor(src): AnyTensor, AnyTensor(dst): AnyTensor, non_blocking: bool) -> Result<()> {
     copy_tensor(call, src, dst, !non_blocking)?;
     call.ret(dst.clone());
@@ -46,10 +46,10 @@ pub fn checked_copy(call: &Call, src: &View, dst: &View) -> Result<()> {
     Ok(copy::device_copy(call, src, dst)?)
 }
 
-/// Copies between places. Unless it is to `wait`, a copy with pinned memory may still be under way
-/// at the return.
+/// Copies between devices. Unless `wait` is set, a copy with pinned memory may still be in progress
+/// when this returns.
 pub fn copy_tensor(call: &Call, src: &View, dst: &View, wait: bool) -> Result<()> {
-    if call.infers() {
+    if call.needs_no_kernel() {
         return Ok(());
     }
     match (src.location, dst.location) {
@@ -60,7 +60,7 @@ pub fn copy_tensor(call: &Call, src: &View, dst: &View, wait: bool) -> Result<()
             let other = dml_engine::device(b as usize)?;
             let there = call.on(other);
             let staged = there.empty(src.dtype, &src.sizes)?;
-            other.upload(staged.data, &bytes)?;
+            there.upload(staged.data, &bytes)?;
             copy::device_copy(&there, &staged, dst)?;
         }
         (Location::Host, Location::Device(_)) => upload(call, src, dst, wait)?,
@@ -80,8 +80,8 @@ pub fn copy_tensor(call: &Call, src: &View, dst: &View, wait: bool) -> Result<()
     Ok(())
 }
 
-/// Copies a CPU tensor to this device; a strided one is refused, for the caller to prepare. Unless
-/// it is to `wait`, the device may read pinned memory after the return.
+/// Copies a CPU tensor to this device; a strided one is an error, since the caller has to make it
+/// contiguous. Unless `wait` is set, the device may read pinned memory after this returns.
 pub fn upload(call: &Call, src: &View, dst: &View, wait: bool) -> Result<()> {
     if !src.is_contiguous() || src.negative {
         return Err(Error::Fallback("copy of a strided CPU tensor".into()));
@@ -95,14 +95,14 @@ pub fn upload(call: &Call, src: &View, dst: &View, wait: bool) -> Result<()> {
     checked_copy(call, &staged, dst)
 }
 
-/// An input that a kernel may read while it writes `out`: a copy where they may share memory and
-/// [`overlap::check_none`] lets them.
-pub fn apart(call: &Call, out: &View, input: &View) -> Result<View> {
+/// An input that a kernel may read while it writes `out`: a copy if they may overlap and
+/// [`overlap::check_none`] allows it.
+pub fn without_overlap(call: &Call, out: &View, input: &View) -> Result<View> {
     overlap::check_none(out, &[input])?;
     Ok(separate(call, out, input)?)
 }
 
-/// The value of a tensor's only element, behind `.item()`: waits for the device.
+/// The value of a tensor's only element, for `.item()`: waits for the device.
 fn local_scalar_dense(call: &mut Call, t: &View) -> Result<()> {
     let mut bytes = [0u8; 8];
     call.download(t.data, &mut bytes[..t.element_size() as usize])?;
@@ -128,9 +128,9 @@ fn fill_from(call: &mut Call, out: &View, AnyTensor(value): AnyTensor) -> Result
     Ok(())
 }
 
-/// As on the CPU an expanded tensor is filled too.
+/// As on the CPU an expanded tensor can be filled too.
 fn fill(call: &mut Call, out: &View, value: Scalar) -> Result<()> {
-    // A single half takes what becomes infinite.
+    // A single element in half precision accepts numbers that become infinite.
     if out.numel() != 1 || !matches!(out.dtype, DType::F16 | DType::BF16) {
         check_fits(value, out.dtype)?;
     }

@@ -1,18 +1,19 @@
-//! Pixels of `factor` by `factor` blocks to channels and back (Shi et al., "Real-time single image
-//! and video super-resolution using an efficient sub-pixel convolutional neural network", 2016).
+//! Rearranging pixels of `factor` by `factor` blocks into channels and back (Shi et al., "Real-time
+//! single image and video super-resolution using an efficient sub-pixel convolutional neural
+//! network", 2016).
 
 use crate::movement::copies::checked_copy;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::{check, operators};
-use dml_compute::movement::pixel_shuffle::{deep_blocks, result, wide_blocks};
+use dml_compute::movement::pixel_shuffle::{blocks_as_channels, blocks_in_image, result};
 use dml_compute::view::View;
 
 operators! {
-    pixel_shuffle(self, upscale_factor) {
+    pixel_shuffle(self, upscale_factor).complex(Complex::Run(complex::run_as_bits)) {
         "aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
     }
-    pixel_unshuffle(self, downscale_factor) {
+    pixel_unshuffle(self, downscale_factor).complex(Complex::Run(complex::run_as_bits)) {
         "aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
     }
 }
@@ -28,7 +29,7 @@ fn pixel_shuffle(call: &mut Call, t: &View, factor: i64) -> Result<()> {
          input.size(-3)={channels} is not divisible by {square}"
     );
     let out = result(call, t, [channels / square, height * factor, width * factor])?;
-    checked_copy(call, &deep_blocks(t, factor), &wide_blocks(&out, factor))?;
+    checked_copy(call, &blocks_as_channels(t, factor), &blocks_in_image(&out, factor))?;
     call.ret(out);
     Ok(())
 }
@@ -47,12 +48,12 @@ fn pixel_unshuffle(call: &mut Call, t: &View, factor: i64) -> Result<()> {
     }
     let out =
         result(call, t, [channels.saturating_mul(factor).saturating_mul(factor), height / factor, width / factor])?;
-    checked_copy(call, &wide_blocks(t, factor), &deep_blocks(&out, factor))?;
+    checked_copy(call, &blocks_in_image(t, factor), &blocks_as_channels(&out, factor))?;
     call.ret(out);
     Ok(())
 }
 
-/// The last three sizes.
+/// The last three sizes, checked.
 fn image(t: &View, name: &str) -> Result<[i64; 3]> {
     let rank = t.dim();
     check!(

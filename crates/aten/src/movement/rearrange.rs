@@ -1,38 +1,37 @@
-//! Elements in another order: flip, roll, channel_shuffle, repeat_interleave; the gradient of
-//! unfold.
+//! Rearranged elements: flip, roll, channel_shuffle, repeat_interleave; the gradient of unfold.
 
 use crate::movement::copies::checked_copy;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::{check, operators};
 use dml_compute::movement::copy::contiguous;
-use dml_compute::movement::rearrange::{Repeat, RepeatArguments, UnfoldArguments, UnfoldBackward, like, rotate};
+use dml_compute::movement::rearrange::{self, like, repeat, rotate};
 use dml_compute::primitives::multi_copy::{self, Region};
 use dml_compute::primitives::prefix_sum;
-use dml_compute::view::layout::{self, Layout};
+use dml_compute::view::View;
+use dml_compute::view::layout;
 use dml_compute::view::memory_format::{self, is_channels_last};
-use dml_compute::view::{Dims, View};
-use dml_kernel::{DType, ScalarType};
+use dml_kernel::DType;
 
 operators! {
-    channel_shuffle(self, groups) {
+    channel_shuffle(self, groups).complex(Complex::Run(complex::run_as_bits)) {
         "aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor",
     }
-    flip(self, dims) {
+    flip(self, dims).complex(Complex::Run(complex::run_as_bits)).float8(float8::run_as_bits) {
         "aten::flip(Tensor self, int[] dims) -> Tensor",
     }
-    roll(self, shifts, dims) {
+    roll(self, shifts, dims).complex(Complex::Run(complex::run_as_bits)).float8(float8::run_as_bits) {
         "aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
     }
     repeat_interleave(repeats, output_size) {
         "aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
     }
-    unfold_backward(grad_in, input_sizes, dim, size, step) {
+    unfold_backward(grad_in, input_sizes, dim, size, step).complex(Complex::Run(complex::by_parts)) {
         "aten::unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
     }
 }
 
-/// Channels of `groups` groups in turn.
+/// Interleaves the channels of `groups` groups.
 fn channel_shuffle(call: &mut Call, t: &View, groups: i64) -> Result<()> {
     check!(
         t.dim() > 2,
@@ -83,11 +82,11 @@ fn flip(call: &mut Call, t: &View, dims: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// Along each dimension, what leaves at one end enters at the other.
+/// Elements that leave a dimension at one end enter at the other.
 fn roll(call: &mut Call, t: &View, shifts: &[i64], dims: &[i64]) -> Result<()> {
     check!(!shifts.is_empty(), Runtime, "`shifts` required");
     if dims.is_empty() && shifts.len() == 1 {
-        // The tensor as one row.
+        // The tensor as a vector.
         let row = contiguous(call, t)?;
         let out = call.empty(t.dtype, &t.sizes)?;
         let flat = |t: &View| t.as_strided(&[t.numel()], &[1], 0);
@@ -107,8 +106,8 @@ fn roll(call: &mut Call, t: &View, shifts: &[i64], dims: &[i64]) -> Result<()> {
         call.ret(out);
         return Ok(());
     }
-    // As the concatenations that it is on the CPU: one after another, each as its two parts lie, of
-    // which one may be empty.
+    // As the CPU, which concatenates two parts, of which one may be empty, dimension after
+    // dimension; strides follow from that.
     let mut lies = t.clone();
     let mut by_dim: Vec<(usize, i64)> = Vec::new();
     for (&shift, &d) in shifts.iter().zip(dims) {
@@ -128,8 +127,8 @@ fn roll(call: &mut Call, t: &View, shifts: &[i64], dims: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// Each index as often as `repeats` says.
-fn repeat_interleave(call: &mut Call, repeats: &View, output_size: Option<i64>) -> Result<()> {
+/// Repeats each index `repeats` times.
+pub fn repeat_interleave(call: &mut Call, repeats: &View, output_size: Option<i64>) -> Result<()> {
     check!(repeats.dim() == 1, Runtime, "repeat_interleave only accept 1D vector as repeat");
     let dtype = repeats.dtype;
     let known = matches!(dtype, DType::I32 | DType::I64);
@@ -140,8 +139,8 @@ fn repeat_interleave(call: &mut Call, repeats: &View, output_size: Option<i64>) 
         call.ret(out);
         return Ok(());
     }
-    check!(n < layout::SHORT, NotImplemented, "repeat_interleave: {n} repeats are too many for dml");
-    // The places where each index begins, and how many there are.
+    check!(n < layout::MAX_INDEX_32, NotImplemented, "repeat_interleave: {n} repeats are too many for dml");
+    // The start of each index's repeats, and the total.
     let starts = call.empty(DType::I64, &[n + 1])?;
     checked_copy(call, repeats, &starts.narrow(0, 0, n))?;
     let total = match output_size {
@@ -160,26 +159,14 @@ fn repeat_interleave(call: &mut Call, repeats: &View, output_size: Option<i64>) 
     };
     prefix_sum::exclusive(call, &starts, n)?;
     let out = call.empty(repeats.dtype, &[total])?;
-    // A size that is given, so that nobody has to wait for it, is checked by the kernel.
-    let checked = output_size.is_some();
-    let threads = if checked { total.max(n) } else { total } as u64;
-    if threads > 0 {
-        let refusal = |message| checked.then(|| call.fault_of_value(message));
-        let arguments = RepeatArguments {
-            out: &out,
-            starts: &starts,
-            total: total as u64,
-            n: n as u32,
-            negative: refusal("repeats can not be negative"),
-            other_size: refusal("allocated size does not match required size"),
-        };
-        call.run_threads(&Repeat { dtype: out.dtype, checked }, &arguments, threads)?;
-    }
+    // The kernel checks a given size, so that the host does not wait for the repeats.
+    let refusals = ["repeats can not be negative", "allocated size does not match required size"];
+    repeat(call, &starts, output_size.map(|_| refusals), &out)?;
     call.ret(out);
     Ok(())
 }
 
-/// Each element gets the sum over the windows that show it.
+/// Each element gets the sum over the windows that contain it.
 fn unfold_backward(call: &mut Call, grad: &View, sizes: &[i64], dim: i64, size: i64, step: i64) -> Result<()> {
     let dim = call.wrap_dim(dim, sizes.len())?;
     let out = call.empty(grad.dtype, sizes)?;
@@ -192,27 +179,7 @@ fn unfold_backward(call: &mut Call, grad: &View, sizes: &[i64], dim: i64, size: 
         call.ret(out);
         return Ok(());
     }
-    let rank = sizes.len();
-    let along = |d: usize| i64::from(d == dim);
-    let place: Dims = (0..rank).map(along).collect();
-    let rest: Dims = (0..rank).map(|d| if d == dim { 0 } else { grad.strides[d] }).collect();
-    let mut layout = Layout::row_major(sizes, &[&out.strides, &rest, &place]);
-    if grad.range().end - grad.range().start >= layout::SHORT as u64 {
-        layout.index = ScalarType::U64;
-    }
-    let spec = UnfoldBackward { dtype: grad.dtype, layout: layout.spec() };
-    let arguments = UnfoldArguments {
-        out: &out,
-        grad,
-        n: out.numel(),
-        windows: grad.sizes[dim],
-        size,
-        step,
-        window_stride: grad.strides[dim],
-        stride: grad.strides[rank],
-        layout: &layout,
-    };
-    call.run_threads(&spec, &arguments, out.numel() as u64)?;
+    rearrange::unfold_backward(call, grad, dim, size, step, &out)?;
     call.ret(out);
     Ok(())
 }

@@ -1,46 +1,54 @@
-//! Batch normalisation: over every dimension but that of channels.
+//! Batch normalisation: over every dimension except the channels.
 
-use crate::normalization::channels::{all_but_channels, check_channels};
+use crate::normalization::channels::{check_channels, non_channel_axes};
 use crate::normalization::statistics::parameter_dtype;
 use crate::operator::argument::Outs;
 use crate::operator::call::Call;
 use crate::operator::error::{Error, Result};
 use crate::operator::structured;
-use crate::{check, operators};
+use crate::{check, group, operators};
 use dml_compute::dtype::accumulator;
 use dml_compute::movement::copy::cast;
 use dml_compute::normalization::channels::{like, of_channels};
-use dml_compute::normalization::functions::INVERSE_DEVIATION;
-use dml_compute::normalization::statistics::{batch_moments, update};
+use dml_compute::normalization::statistics::{batch_moments, inverse_deviation, update};
 use dml_compute::normalization::sums::Products;
-use dml_compute::normalization::terms::{Sums, Terms};
-use dml_compute::pointwise::kernel::{self, Input};
-use dml_compute::scalar::Scalar as Number;
+use dml_compute::normalization::terms::{NormalizationTerms, Sums};
 use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
-    forward(input, weight, bias, running_mean = None, running_var = None, training, momentum, eps, outs) {
-        "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    forward({Operands}, training, momentum, eps, outs) {
+        hot "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         "aten::native_batch_norm.out(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
         "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         "aten::_native_batch_norm_legit.out(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps, *, Tensor(d!) out, Tensor(e!) save_mean, Tensor(f!) save_invstd) -> (Tensor(d!), Tensor(e!), Tensor(f!))",
         "aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         "aten::_native_batch_norm_legit.no_stats_out(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
     }
-    with_update(input, weight, bias, running_mean, running_var, momentum, eps, outs) {
+    with_update({Operands}, momentum, eps, outs) {
         "aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
         "aten::_batch_norm_with_update.out(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps, *, Tensor(d!) out, Tensor(e!) save_mean, Tensor(f!) save_invstd, Tensor(g!) reserve) -> (Tensor(d!), Tensor(e!), Tensor(f!), Tensor(g!))",
     }
-    update_stats(input, running_mean, running_var, momentum) {
+    update_stats({Operands}, momentum) {
         "aten::batch_norm_update_stats(Tensor input, Tensor? running_mean, Tensor? running_var, float momentum) -> (Tensor, Tensor)",
     }
-    backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask) {
-        "aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    backward(grad_out, {Operands}, save_mean, save_invstd, train, eps, output_mask) {
+        hot "aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     }
-    // What it calls the variance is the inverse deviation too, and nothing is in reserve.
-    backward(grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask) {
+    // `save_var` is the inverse deviation too, and there is no reserve.
+    backward(grad_out, {Operands}, save_mean, save_var, update, eps, output_mask) {
         "aten::batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> (Tensor, Tensor, Tensor)",
+    }
+}
+
+group! {
+    /// An input with its parameters and running statistics.
+    struct Operands<'t> {
+        input: &'t View,
+        weight: Option<&'t View> = None,
+        bias: Option<&'t View> = None,
+        running_mean: Option<&'t View> = None,
+        running_var: Option<&'t View> = None,
     }
 }
 
@@ -50,30 +58,24 @@ struct Batch<'t> {
     weight: Option<&'t View>,
     bias: Option<&'t View>,
     running: Option<[&'t View; 2]>,
-    /// Of statistics and of the gradients of parameters.
+    /// The dtype of statistics and of the gradients of parameters.
     dtype: DType,
     channels: i64,
 }
 
 impl<'t> Batch<'t> {
-    fn new(
-        call: &Call,
-        input: &'t View,
-        parameters: [Option<&'t View>; 2],
-        running: [Option<&'t View>; 2],
-        saved: [Option<&'t View>; 2],
-    ) -> Result<Batch<'t>> {
+    fn new(call: &Call, operands: Operands<'t>, saved: [Option<&'t View>; 2]) -> Result<Batch<'t>> {
+        let Operands { input, weight, bias, running_mean, running_var } = operands;
         call.wrap_dim(1, input.dim())?;
         check!(input.dtype.is_float(), NotImplemented, "\"batch_norm\" not implemented for '{}'", input.dtype);
         let channels = input.sizes[1];
-        let [weight, bias] = parameters;
-        let all = [weight, bias, running[0], running[1], saved[0], saved[1]];
+        let all = [weight, bias, running_mean, running_var, saved[0], saved[1]];
         for (name, row) in ["weight", "bias", "running_mean", "running_var", "save_mean", "save_invstd"].iter().zip(all)
         {
             check_channels(name, row, channels)?;
         }
         let dtype = parameter_dtype(input, &all)?;
-        let running = match running {
+        let running = match [running_mean, running_var] {
             [Some(mean), Some(var)] => Some([mean, var]),
             [None, None] => None,
             _ => return Err(refused("running_mean and running_var must both be given, or neither")),
@@ -81,7 +83,7 @@ impl<'t> Batch<'t> {
         Ok(Batch { input, weight, bias, running, dtype, channels })
     }
 
-    /// Elements of a channel.
+    /// Number of elements of a channel.
     fn count(&self) -> i64 {
         self.input.numel() / self.channels.max(1)
     }
@@ -94,8 +96,8 @@ impl<'t> Batch<'t> {
         of_channels(row, self.input)
     }
 
-    fn terms(&self, mean: &View, scale: &View) -> Terms {
-        Terms {
+    fn terms(&self, mean: &View, scale: &View) -> NormalizationTerms {
+        NormalizationTerms {
             mean: Some(self.view(mean)),
             scale: Some(self.view(scale)),
             weight: self.weight.map(|t| self.view(t)),
@@ -103,7 +105,7 @@ impl<'t> Batch<'t> {
         }
     }
 
-    /// Mean and inverse deviation of the batch, and running statistics brought up to date.
+    /// Computes mean and inverse deviation of the batch, and updates running statistics.
     fn statistics(&self, call: &Call, eps: f64, momentum: f64, mean: &View, scale: &View) -> Result<()> {
         let input = self.input;
         check!(
@@ -112,7 +114,7 @@ impl<'t> Batch<'t> {
             "input tensor must have at least one element, but got input_sizes = {:?}",
             input.sizes.as_slice()
         );
-        let axes = all_but_channels(call, input.dim())?;
+        let axes = non_channel_axes(call, input.dim())?;
         let Some(running) = self.running else { return Ok(batch_moments(call, input, axes, eps, &[mean, scale])?) };
         let variance = self.row(call, accumulator(input.dtype))?;
         batch_moments(call, input, axes, eps, &[mean, scale, &variance])?;
@@ -121,14 +123,12 @@ impl<'t> Batch<'t> {
     }
 
     /// Mean and inverse deviation of the running statistics.
-    fn remembered(&self, call: &Call, eps: f64) -> Result<(View, View)> {
+    fn running_statistics(&self, call: &Call, eps: f64) -> Result<(View, View)> {
         let Some([mean, var]) = self.running else {
             return Err(refused("running_mean and running_var must be given when training=False"));
         };
-        let dtype = accumulator(var.dtype);
-        let scale = self.row(call, dtype)?;
-        let inputs = [Input::Tensor(var.clone()), Input::Number(Number::Double(eps), dtype)];
-        kernel::run(call, &INVERSE_DEVIATION, &[&scale], &inputs, dtype)?;
+        let scale = self.row(call, accumulator(var.dtype))?;
+        inverse_deviation(call, var, eps, &scale)?;
         Ok((mean.clone(), scale))
     }
 }
@@ -137,20 +137,10 @@ fn refused(what: &str) -> Error {
     Error::Runtime(format!("batch_norm: {what}"))
 }
 
-/// Nothing is kept in reserve.
-fn with_update(
-    call: &mut Call,
-    input: &View,
-    weight: Option<&View>,
-    bias: Option<&View>,
-    running_mean: Option<&View>,
-    running_var: Option<&View>,
-    momentum: f64,
-    eps: f64,
-    outs: Outs,
-) -> Result<()> {
+/// The reserve is empty.
+fn with_update(call: &mut Call, operands: Operands, momentum: f64, eps: f64, outs: Outs) -> Result<()> {
     let reserve = outs.as_ref().map(|outs| outs[3].clone());
-    forward(call, input, weight, bias, running_mean, running_var, true, momentum, eps, outs)?;
+    forward(call, operands, true, momentum, eps, outs)?;
     let reserve = match reserve {
         Some(given) => given,
         None => call.empty(DType::U8, &[0])?,
@@ -159,19 +149,9 @@ fn with_update(
     Ok(())
 }
 
-fn forward(
-    call: &mut Call,
-    input: &View,
-    weight: Option<&View>,
-    bias: Option<&View>,
-    running_mean: Option<&View>,
-    running_var: Option<&View>,
-    training: bool,
-    momentum: f64,
-    eps: f64,
-    outs: Outs,
-) -> Result<()> {
-    let batch = Batch::new(call, input, [weight, bias], [running_mean, running_var], [None; 2])?;
+fn forward(call: &mut Call, operands: Operands, training: bool, momentum: f64, eps: f64, outs: Outs) -> Result<()> {
+    let batch = Batch::new(call, operands, [None; 2])?;
+    let input = batch.input;
     let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
     let result = match given(0) {
         given @ Some(_) => structured::result(call, given, input.dtype, &input.sizes)?,
@@ -185,7 +165,7 @@ fn forward(
         let terms = batch.terms(&mean, &scale);
         ([mean, scale], terms)
     } else {
-        let (mean, scale) = batch.remembered(call, eps)?;
+        let (mean, scale) = batch.running_statistics(call, eps)?;
         ([none(1)?, none(2)?], batch.terms(&mean, &scale))
     };
     terms.normalize(call, batch.input, &result)?;
@@ -196,15 +176,9 @@ fn forward(
     Ok(())
 }
 
-/// Yields mean and variance of the batch.
-fn update_stats(
-    call: &mut Call,
-    input: &View,
-    running_mean: Option<&View>,
-    running_var: Option<&View>,
-    momentum: f64,
-) -> Result<()> {
-    let batch = Batch::new(call, input, [None; 2], [running_mean, running_var], [None; 2])?;
+/// Returns mean and variance of the batch.
+fn update_stats(call: &mut Call, operands: Operands, momentum: f64) -> Result<()> {
+    let batch = Batch::new(call, operands, [None; 2])?;
     let [mean, scale, variance] = [batch.dtype; 3].map(|dtype| batch.row(call, dtype));
     let (mean, scale, variance) = (mean?, scale?, variance?);
     check!(
@@ -213,7 +187,7 @@ fn update_stats(
         "input tensor must have at least one element, but got input_sizes = {:?}",
         batch.input.sizes.as_slice()
     );
-    let axes = all_but_channels(call, batch.input.dim())?;
+    let axes = non_channel_axes(call, batch.input.dim())?;
     batch_moments(call, batch.input, axes, 0.0, &[&mean, &scale, &variance])?;
     if let Some(running) = batch.running {
         let n = batch.count() as f64;
@@ -227,10 +201,7 @@ fn update_stats(
 fn backward(
     call: &mut Call,
     grad: &View,
-    input: &View,
-    weight: Option<&View>,
-    running_mean: Option<&View>,
-    running_var: Option<&View>,
+    operands: Operands,
     saved_mean: Option<&View>,
     saved_scale: Option<&View>,
     train: bool,
@@ -238,7 +209,8 @@ fn backward(
     mask: &[u8],
 ) -> Result<()> {
     let saved = if train { [saved_mean, saved_scale] } else { [None; 2] };
-    let batch = Batch::new(call, input, [weight, None], [running_mean, running_var], saved)?;
+    let batch = Batch::new(call, operands, saved)?;
+    let input = batch.input;
     check!(
         grad.sizes == input.sizes,
         Runtime,
@@ -250,7 +222,7 @@ fn backward(
     let (mean, scale) = match (train, saved) {
         (true, [Some(mean), Some(scale)]) => (mean.clone(), scale.clone()),
         (true, _) => return Err(refused("save_mean and save_invstd must be given when train=True")),
-        _ => batch.remembered(call, eps)?,
+        _ => batch.running_statistics(call, eps)?,
     };
     let terms = batch.terms(&mean, &scale);
     let wants = |i: usize| mask.get(i).is_some_and(|&m| m != 0);
@@ -260,7 +232,7 @@ fn backward(
         let (product, total) = (batch.row(call, dtype)?, batch.row(call, dtype)?);
         let (mean, scale) = (terms.mean.as_ref(), terms.scale.as_ref());
         let products = Products { grad, x: input, mean, scale, weight: None };
-        products.sum(call, all_but_channels(call, input.dim())?, &[&product, &total])?;
+        products.sum(call, non_channel_axes(call, input.dim())?, &[&product, &total])?;
         sums = Some([product, total]);
     }
     let mut of_input = None;
@@ -272,8 +244,8 @@ fn backward(
                 let sums = Sums { total, product, count: batch.count(), weighted_after: true };
                 terms.gradient(call, grad, input, &sums, &result)?;
             }
-            // Statistics that do not depend on the input only scale.
-            _ => Terms { mean: None, bias: None, ..terms }.normalize(call, grad, &result)?,
+            // Statistics that do not depend on the input are constants of the gradient.
+            _ => NormalizationTerms { mean: None, bias: None, ..terms }.normalize(call, grad, &result)?,
         }
         of_input = Some(result);
     }

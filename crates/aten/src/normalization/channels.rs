@@ -1,4 +1,4 @@
-//! Channels: dimension 1 of an input, which has one parameter for each of them.
+//! Channels: dimension 1 of an input, which has one parameter for each channel.
 
 use crate::check;
 use crate::operator::call::Call;
@@ -6,13 +6,13 @@ use crate::operator::error::Result;
 use dml_compute::reduction::axes::Axes;
 use dml_compute::view::{Dims, View};
 
-/// Every dimension but that of channels.
-pub fn all_but_channels(call: &Call, rank: usize) -> Result<Axes> {
+/// Every dimension except the channels.
+pub fn non_channel_axes(call: &Call, rank: usize) -> Result<Axes> {
     let dims: Dims = (0..rank as i64).filter(|&d| d != 1).collect();
     crate::reduction::axes::axes_listed(call, &dims, rank, false)
 }
 
-/// Checks a row of one number a channel.
+/// Checks a vector with one number for each channel.
 pub fn check_channels(name: &str, row: Option<&View>, channels: i64) -> Result<()> {
     if let Some(row) = row {
         let n = row.numel();

@@ -4,39 +4,47 @@
 use crate::normalization::statistics::parameter_dtype;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::{check, operators};
+use crate::{check, group, operators};
 use dml_compute::dtype::accumulator;
 use dml_compute::movement::copy::{self, as_contiguous, cast};
-use dml_compute::normalization::group::Weighted;
+use dml_compute::normalization::group::weighted_sums;
 use dml_compute::normalization::statistics::moments;
 use dml_compute::normalization::sums::Products;
-use dml_compute::normalization::terms::{Sums, Terms};
+use dml_compute::normalization::terms::{NormalizationTerms, Sums};
 use dml_compute::reduction::axes::Axes;
-use dml_compute::reduction::fold::Reduction;
-use dml_compute::reduction::reduce;
 use dml_compute::view::memory_format::{self, is_channels_last};
 use dml_compute::view::{Dims, View};
-use smallvec::SmallVec;
 
 operators! {
-    group_norm(input, weight, bias, N, C, HxW, group, eps) {
+    group_norm(input, weight, bias, {Sizes}, eps) {
         "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
     }
-    backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask) {
+    backward(grad_out, input, mean, rstd, weight, {Sizes}, output_mask) {
         "aten::native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     }
 }
 
-/// An input `[batch, channels, ..]` in one of the two memory formats, seen as
+group! {
+    /// The sizes of an input: batch, channels, positions; and the number of groups.
+    #[allow(non_snake_case)]
+    struct Sizes {
+        N: i64,
+        C: i64,
+        HxW: i64,
+        group: i64,
+    }
+}
+
+/// An input `[batch, channels, ..]` in one of the two memory formats, viewed as
 /// `[batch, groups, channels of a group, positions]`.
 struct Groups {
     sizes: [i64; 4],
-    /// Whether the input's channels are the fastest.
+    /// Whether the input is channels last.
     last: bool,
 }
 
 impl Groups {
-    /// A tensor of the input's sizes, seen in four dimensions; a copy if it is not dense in the
+    /// A tensor of the input's sizes, viewed in four dimensions; a copy if it is not dense in the
     /// input's format.
     fn of_input(&self, call: &Call, t: &View) -> Result<View> {
         let dense = copy::in_memory_format(call, t, self.last)?;
@@ -59,7 +67,7 @@ impl Groups {
         t.as_strided(&self.sizes[..rank], &[self.sizes[1], 1, 0, 0][..rank], 0)
     }
 
-    /// A row of channels, expanded to the first `rank` dimensions.
+    /// A vector of channels, expanded to the first `rank` dimensions.
     fn of_channels(&self, t: &View, rank: usize) -> View {
         let step = t.strides[0];
         t.as_strided(&self.sizes[..rank], &[0, self.sizes[2] * step, step, 0][..rank], 0)
@@ -70,9 +78,9 @@ impl Groups {
     }
 }
 
-/// Of batch, channels, positions and the number of groups, checked.
-fn checked_groups(input: &View, parameters: [Option<&View>; 2], sizes: [i64; 4]) -> Result<Groups> {
-    let [batch, channels, positions, groups] = sizes;
+/// The groups of an input of these sizes, checked.
+fn checked_groups(input: &View, parameters: [Option<&View>; 2], sizes: Sizes) -> Result<Groups> {
+    let Sizes { N: batch, C: channels, HxW: positions, group: groups } = sizes;
     check!(groups > 0, Runtime, "Expected num groups to be greater than 0, got {groups}");
     check!(
         channels % groups == 0,
@@ -106,23 +114,20 @@ fn group_norm(
     input: &View,
     weight: Option<&View>,
     bias: Option<&View>,
-    batch: i64,
-    channels: i64,
-    positions: i64,
-    groups: i64,
+    sizes: Sizes,
     eps: f64,
 ) -> Result<()> {
-    let groups = checked_groups(input, [weight, bias], [batch, channels, positions, groups])?;
+    let groups = checked_groups(input, [weight, bias], sizes)?;
     check!(input.dtype.is_float(), NotImplemented, "\"GroupNormKernelImpl\" not implemented for '{}'", input.dtype);
     let dtype = parameter_dtype(input, &[weight, bias])?;
     let [batch, count, ..] = groups.sizes;
     let out = groups.empty_like(call, input)?;
-    // In half precision a mean far from zero has no digit of the elements' differences.
+    // In half precision a mean far from zero would lose all digits of the elements' differences.
     let exact = accumulator(input.dtype);
     let (mean, scale) = (call.empty(exact, &[batch, count])?, call.empty(exact, &[batch, count])?);
     let x = groups.of_input(call, input)?;
     moments(call, &x, groups.axes(call, &[2, 3], 4)?, eps, &[&mean, &scale])?;
-    let terms = Terms {
+    let terms = NormalizationTerms {
         mean: Some(groups.of_groups(&mean, 4)),
         scale: Some(groups.of_groups(&scale, 4)),
         weight: weight.map(|t| groups.of_channels(t, 4)),
@@ -143,13 +148,10 @@ fn backward(
     mean: &View,
     scale: &View,
     weight: Option<&View>,
-    batch: i64,
-    channels: i64,
-    positions: i64,
-    groups: i64,
+    sizes: Sizes,
     mask: &[u8],
 ) -> Result<()> {
-    let groups = checked_groups(input, [weight, None], [batch, channels, positions, groups])?;
+    let groups = checked_groups(input, [weight, None], sizes)?;
     check!(
         input.dtype.is_float(),
         NotImplemented,
@@ -172,13 +174,13 @@ fn backward(
     let wants = |i: usize| mask.get(i).is_some_and(|&m| m != 0);
     let (x, grad) = (groups.of_input(call, input)?, groups.of_input(call, grad)?);
     let wide = accumulator(input.dtype);
-    let terms = Terms {
+    let terms = NormalizationTerms {
         mean: Some(groups.of_groups(&mean, 4)),
         scale: Some(groups.of_groups(&scale, 4)),
         weight: weight.map(|t| groups.of_channels(t, 4)),
         bias: None,
     };
-    // Sums over positions serve both the groups and the channels.
+    // Sums over positions are used for both groups and channels.
     let channels: Dims = Dims::from_slice(&groups.sizes[..3]);
     let (product, total) = (call.empty(wide, &channels)?, call.empty(wide, &channels)?);
     let (m, s) = (terms.mean.as_ref(), terms.scale.as_ref());
@@ -186,10 +188,7 @@ fn backward(
     products.sum(call, groups.axes(call, &[3], 4)?, &[&product, &total])?;
     let fold = |call: &Call, dims: &[i64], weight: Option<View>, outs: [&View; 2]| -> Result<()> {
         let axes = groups.axes(call, dims, 3)?;
-        let inputs: SmallVec<[&View; 3]> =
-            [Some(&product), Some(&total), weight.as_ref()].into_iter().flatten().collect();
-        let fold = Weighted { scalar: wide.compute(), weighted: weight.is_some() };
-        Ok(reduce(call, &fold, &Reduction { inputs: &inputs, outs: &outs, axes, tables: &[], numbers: &[] })?)
+        Ok(weighted_sums(call, [&product, &total], weight.as_ref(), axes, outs)?)
     };
     let mut of_input = None;
     if wants(0) {

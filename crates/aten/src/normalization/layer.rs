@@ -3,25 +3,25 @@
 use crate::normalization::statistics::parameter_dtype;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::{check, operators};
+use crate::{check, group, operators};
 use dml_compute::movement::copy::{as_contiguous, cast};
 use dml_compute::normalization::layer::Rows;
 use dml_compute::normalization::rows::Norm;
 use dml_compute::normalization::statistics::moments;
-use dml_compute::normalization::terms::Terms;
+use dml_compute::normalization::terms::NormalizationTerms;
 use dml_compute::reduction::axes::Axes;
 use dml_compute::view::{Dims, View};
 
 operators! {
-    layer_norm(input, normalized_shape, weight, bias, eps) {
-        "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+    layer_norm({Operands}, eps) {
+        hot "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
     }
-    backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask) {
-        "aten::native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    backward(grad_out, {Operands}, mean, rstd, output_mask) {
+        hot "aten::native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     }
 }
 
-/// Checks shapes as PyTorch does.
+/// Checks the shapes as PyTorch does.
 pub fn checked_rows(
     call: &Call,
     input: &View,
@@ -67,25 +67,29 @@ pub fn checked_rows(
     Ok(Rows { input, weight: row(weight)?, bias: row(bias)?, statistics, n })
 }
 
-fn layer_norm(
-    call: &mut Call,
-    input: &View,
-    shape: &[i64],
-    weight: Option<&View>,
-    bias: Option<&View>,
-    eps: f64,
-) -> Result<()> {
+group! {
+    /// What both directions take.
+    struct Operands<'a> {
+        input: &'a View,
+        normalized_shape: &'a [i64],
+        weight: Option<&'a View>,
+        bias: Option<&'a View>,
+    }
+}
+
+fn layer_norm(call: &mut Call, operands: Operands, eps: f64) -> Result<()> {
+    let Operands { input, normalized_shape: shape, weight, bias } = operands;
     let rows = checked_rows(call, input, shape, weight, bias)?;
     check!(input.dtype.is_float(), NotImplemented, "\"LayerNormKernelImpl\" not implemented for '{}'", input.dtype);
     let dtype = parameter_dtype(input, &[weight, bias])?;
     let out = call.empty(input.dtype, &input.sizes)?;
     let (mean, scale) = (call.empty(dtype, &rows.statistics)?, call.empty(dtype, &rows.statistics)?);
-    if let Some(held) = rows.held(Norm::Layer) {
-        held.forward(call, eps, &out, Some(&mean), &scale)?;
+    if let Some(in_registers) = rows.in_registers(Norm::Layer) {
+        in_registers.forward(call, eps, &out, Some(&mean), &scale)?;
     } else {
-        let axes = Axes::listed(&[1], 2, false);
+        let axes = Axes::of_dims(&[1], 2, false);
         moments(call, &rows.input, axes, eps, &[&rows.flat(&mean), &rows.flat(&scale)])?;
-        let terms = Terms {
+        let terms = NormalizationTerms {
             mean: Some(rows.of_rows(&mean)),
             scale: Some(rows.of_rows(&scale)),
             weight: rows.weight.as_ref().map(|t| rows.of_columns(t)),
@@ -99,17 +103,8 @@ fn layer_norm(
     Ok(())
 }
 
-fn backward(
-    call: &mut Call,
-    grad: &View,
-    input: &View,
-    shape: &[i64],
-    mean: &View,
-    scale: &View,
-    weight: Option<&View>,
-    bias: Option<&View>,
-    mask: &[u8],
-) -> Result<()> {
+fn backward(call: &mut Call, grad: &View, operands: Operands, mean: &View, scale: &View, mask: &[u8]) -> Result<()> {
+    let Operands { input, normalized_shape: shape, weight, bias } = operands;
     let rows = checked_rows(call, input, shape, weight, bias)?;
     check!(
         input.dtype.is_float(),
@@ -118,9 +113,9 @@ fn backward(
         input.dtype
     );
     let (mean, scale) = (as_contiguous(call, mean)?, as_contiguous(call, scale)?);
-    let places: i64 = rows.statistics.iter().product();
+    let row_count: i64 = rows.statistics.iter().product();
     check!(
-        grad.sizes == input.sizes && mean.numel() == places && scale.numel() == places,
+        grad.sizes == input.sizes && mean.numel() == row_count && scale.numel() == row_count,
         Runtime,
         "{}: gradient {} and statistics {} do not belong to the input {}",
         call.name,
@@ -135,9 +130,9 @@ fn backward(
     if wants(0) {
         let out = call.empty(input.dtype, &input.sizes)?;
         let flat = rows.like_input(&out);
-        match rows.held(Norm::Layer) {
-            Some(held) => held.backward(call, &grad, Some(&mean), &scale, &flat)?,
-            None => rows.of_long_input(call, &grad, Some(&mean), &scale, &flat)?,
+        match rows.in_registers(Norm::Layer) {
+            Some(in_registers) => in_registers.backward(call, &grad, Some(&mean), &scale, &flat)?,
+            None => rows.of_streamed_input(call, &grad, Some(&mean), &scale, &flat)?,
         }
         of_input = Some(out);
     }

@@ -1,10 +1,11 @@
-//! Normalisation: batch, layer, group and RMS norm, weight norm, renorm and softmax.
+//! The operators of normalisation: batch, layer, group and RMS norm, weight norm, renorm and
+//! softmax.
 //!
-//! Batch, layer, group and RMS norm subtract a mean and multiply by the inverse of a deviation,
-//! both taken over some dimensions of the input: `y = (x - mean) * scale * weight + bias`. What
-//! differs is the dimensions, so the parts are common: [`statistics`] (one pass over the input, see
-//! [`crate::reduction::variance`]), [`terms`] for the result and the input's gradient, and [`sums`]
-//! for the gradient of parameters. Rows that fit into registers are normalised in one pass
+//! Batch, layer, group and RMS norm subtract a mean and multiply by the inverse of a standard
+//! deviation, both over some dimensions of the input: `y = (x - mean) * scale * weight + bias`.
+//! They differ in the dimensions, so they share the parts: [`statistics`] (one pass over the input,
+//! see [`crate::reduction::variance`]), [`terms`] for the result and the input's gradient, and
+//! [`sums`] for the gradient of parameters. Rows that fit into registers are normalised in one pass
 //! ([`rows`]).
 
 pub mod batch;
@@ -20,7 +21,7 @@ pub mod weight;
 
 use crate::operator::Operator;
 
-/// The files' overloads.
+/// The overloads of this folder.
 pub const OPERATORS: &[&[Operator]] = &[
     batch::OPERATORS,
     group::OPERATORS,

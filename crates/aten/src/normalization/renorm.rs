@@ -7,15 +7,14 @@ use crate::operator::structured;
 use crate::tensor::overlap;
 use crate::{check, operators};
 use dml_compute::dtype::accumulator;
-use dml_compute::normalization::functions::RENORM;
-use dml_compute::pointwise::kernel::{self, Input};
+use dml_compute::normalization::renorm::limited;
 use dml_compute::reduction::norm::norms;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::{Dims, View};
 
-// The functional and in-place forms are PyTorch's, made of this one.
+// PyTorch composes the functional and in-place forms of this one.
 operators! {
-    renorm(self, p, dim, maxnorm, out) {
+    renorm(self, p, dim, maxnorm, out).complex(Complex::Run(complex::reduction::renorm)) {
         "aten::renorm.out(Tensor self, Scalar p, int dim, Scalar maxnorm, *, Tensor(a!) out) -> Tensor(a!)",
     }
 }
@@ -36,11 +35,9 @@ fn renorm(call: &mut Call, x: &View, p: f64, dim: i64, limit: Number, out: Out) 
     overlap::check_partial(&out, [x])?;
     let others: Dims = (0..x.dim() as i64).filter(|&d| d != kept).collect();
     let axes = crate::reduction::axes::axes_listed(call, &others, x.dim(), true)?;
-    let dtype = accumulator(x.dtype);
-    let norm = call.empty(dtype, &axes.sizes(&x.sizes))?;
+    let norm = call.empty(accumulator(x.dtype), &axes.sizes(&x.sizes))?;
     norms(call, p, x, &norm, axes)?;
-    let inputs = [Input::Tensor(x.clone()), Input::Tensor(norm), Input::Number(limit, dtype)];
-    kernel::run(call, &RENORM, &[&out], &inputs, dtype)?;
+    limited(call, x, norm, limit, &out)?;
     call.ret(out);
     Ok(())
 }

@@ -6,13 +6,9 @@ use crate::operator::error::Result;
 use crate::{check, operators};
 use dml_compute::dtype::accumulator;
 use dml_compute::movement::copy::as_contiguous;
-use dml_compute::normalization::rms::{MeanSquare, default_eps};
+use dml_compute::normalization::rms::{default_eps, inverse_roots};
 use dml_compute::normalization::rows::Norm;
-use dml_compute::normalization::terms::Terms;
-use dml_compute::reduction::axes::Axes;
-use dml_compute::reduction::fold::Reduction;
-use dml_compute::reduction::reduce;
-use dml_compute::scalar::Scalar as Number;
+use dml_compute::normalization::terms::NormalizationTerms;
 use dml_compute::view::View;
 
 operators! {
@@ -24,23 +20,19 @@ operators! {
     }
 }
 
-/// The inverse of the root is float32 for half-precision inputs.
+/// The inverse root is float32 for half-precision inputs.
 fn rms_norm(call: &mut Call, input: &View, shape: &[i64], weight: Option<&View>, eps: Option<f64>) -> Result<()> {
     let rows = crate::normalization::layer::checked_rows(call, input, shape, weight, None)?;
     check!(input.dtype.is_float(), NotImplemented, "\"rms_norm\" not implemented for '{}'", input.dtype);
     let dtype = accumulator(input.dtype);
     let eps = eps.unwrap_or(default_eps(dtype));
     let (out, scale) = (call.empty(input.dtype, &input.sizes)?, call.empty(dtype, &rows.statistics)?);
-    if let Some(held) = rows.held(Norm::Rms) {
-        held.forward(call, eps, &out, None, &scale)?;
+    if let Some(in_registers) = rows.in_registers(Norm::Rms) {
+        in_registers.forward(call, eps, &out, None, &scale)?;
     } else {
-        let numbers = [(dtype, Number::Int(rows.n)), (dtype, Number::Double(eps))];
-        let axes = Axes::listed(&[1], 2, false);
-        let (inputs, flat) = ([&rows.input], rows.flat(&scale));
-        let operands = Reduction { inputs: &inputs, outs: &[&flat], axes, tables: &[], numbers: &numbers };
-        reduce(call, &MeanSquare(dtype.compute()), &operands)?;
+        inverse_roots(call, &rows.input, eps, &rows.flat(&scale))?;
         let weight = rows.weight.as_ref().map(|t| rows.of_columns(t));
-        let terms = Terms { scale: Some(rows.of_rows(&scale)), weight, ..Terms::default() };
+        let terms = NormalizationTerms { scale: Some(rows.of_rows(&scale)), weight, ..NormalizationTerms::default() };
         terms.normalize(call, &rows.input, &rows.like_input(&out))?;
     }
     call.ret(out);
@@ -75,9 +67,9 @@ fn backward(
     if wants(0) {
         let out = call.empty(input.dtype, &input.sizes)?;
         let flat = rows.like_input(&out);
-        match rows.held(Norm::Rms) {
-            Some(held) => held.backward(call, &grad, None, &scale, &flat)?,
-            None => rows.of_long_input(call, &grad, None, &scale, &flat)?,
+        match rows.in_registers(Norm::Rms) {
+            Some(in_registers) => in_registers.backward(call, &grad, None, &scale, &flat)?,
+            None => rows.of_streamed_input(call, &grad, None, &scale, &flat)?,
         }
         of_input = Some(out);
     }

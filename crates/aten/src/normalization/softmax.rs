@@ -1,8 +1,5 @@
-//! softmax and log_softmax, forward and backward.
-//!
-//! A row of up to a few thousand elements is read once and held in registers of the invocations
-//! that share it. Longer rows are read twice; the first reading keeps a running maximum and a sum
-//! scaled to it (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018).
+//! The operators softmax and log_softmax, forward and backward, which
+//! [`dml_compute::normalization::softmax`] computes.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
@@ -17,19 +14,19 @@ use smallvec::SmallVec;
 
 operators! {
     forward(self, dim, half_to_float, out; Mode::Softmax) {
-        "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+        hot "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
         "aten::_softmax.out(Tensor self, int dim, bool half_to_float, *, Tensor(a!) out) -> Tensor(a!)",
     }
     forward(self, dim, half_to_float, out; Mode::LogSoftmax) {
-        "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+        hot "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
         "aten::_log_softmax.out(Tensor self, int dim, bool half_to_float, *, Tensor(a!) out) -> Tensor(a!)",
     }
     backward(grad_output, output, dim, input_dtype, out; Mode::SoftmaxGrad) {
-        "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+        hot "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
         "aten::_softmax_backward_data.out(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
     backward(grad_output, output, dim, input_dtype, out; Mode::LogSoftmaxGrad) {
-        "aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+        hot "aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
         "aten::_log_softmax_backward_data.out(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype, *, Tensor(a!) out) -> Tensor(a!)",
     }
 }
@@ -38,7 +35,7 @@ fn forward(call: &mut Call, x: &View, dim: i64, widen: bool, out: Out, mode: Mod
     let dim = call.wrap_dim(dim, x.dim())?;
     let name = if mode == Mode::Softmax { "softmax" } else { "log_softmax" };
     let last = if dim + 1 < x.dim() { "" } else { "_lastdim" };
-    // Empty tensors are of any dtype, as on the CPU.
+    // Empty tensors may have any dtype, as on the CPU.
     check!(
         x.dtype.is_float() || x.numel() == 0,
         NotImplemented,

@@ -1,12 +1,12 @@
-//! Statistics of an input, and running ones of many inputs.
+//! The dtype of an input's statistics.
 
 use crate::check;
 use crate::operator::error::Result;
 use dml_compute::view::View;
 use dml_kernel::DType;
 
-/// The dtype of parameters and statistics, checked: the input's, or float32 beside a half-precision
-/// input.
+/// The dtype of parameters and statistics, checked: the input's dtype, or float32 for an input in
+/// half precision.
 pub fn parameter_dtype(input: &View, parameters: &[Option<&View>]) -> Result<DType> {
     let given = || parameters.iter().flatten().map(|t| t.dtype);
     let Some(first) = given().next() else { return Ok(input.dtype) };

@@ -1,27 +1,20 @@
-//! The parts of a batch normalisation whose batch is spread over several devices (SyncBatchNorm).
-//! Statistics are in the accumulator's dtype: float32 for half-precision inputs.
+//! The parts of a batch normalisation whose batch is distributed over several devices
+//! (SyncBatchNorm). Statistics are in the accumulator's dtype: float32 for half-precision inputs.
 
 use crate::movement::copies::checked_copy;
-use crate::normalization::channels::{all_but_channels, check_channels};
+use crate::normalization::channels::{check_channels, non_channel_axes};
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::{Error, Result};
-use crate::{check, operators};
+use crate::{check, group, operators};
 use dml_compute::dtype::accumulator;
 use dml_compute::movement::copy::{cast, fill_with};
 use dml_compute::normalization::channels::{like, of_channels};
-use dml_compute::normalization::functions::GRADIENT_MEANS;
 use dml_compute::normalization::statistics::{batch_moments, update};
 use dml_compute::normalization::sums::Products;
-use dml_compute::normalization::synchronized::Gather;
-use dml_compute::normalization::terms::{Sums, Terms};
-use dml_compute::pointwise::arithmetic::MUL;
-use dml_compute::pointwise::kernel::{self, Input};
-use dml_compute::reduction::axes::Axes;
-use dml_compute::reduction::fold::Reduction;
-use dml_compute::reduction::reduce;
+use dml_compute::normalization::synchronized::{self, gradient_means, weight_gradient as gradient_of_weight};
+use dml_compute::normalization::terms::{NormalizationTerms, Sums};
 use dml_compute::reduction::sum::total;
-use dml_compute::reduction::variance::{Moments, Results};
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 
@@ -39,11 +32,29 @@ operators! {
     gather(mean, invstd, running_mean, running_var, momentum, eps, counts) {
         "aten::batch_norm_gather_stats_with_counts(Tensor input, Tensor mean, Tensor invstd, Tensor? running_mean, Tensor? running_var, float momentum, float eps, Tensor counts) -> (Tensor, Tensor)",
     }
-    backward_reduce(grad_out, input, mean, invstd, weight, input_g, weight_g, bias_g) {
+    backward_reduce(grad_out, input, mean, invstd, weight, {Wanted}) {
         "aten::batch_norm_backward_reduce(Tensor grad_out, Tensor input, Tensor mean, Tensor invstd, Tensor? weight, bool input_g, bool weight_g, bool bias_g) -> (Tensor, Tensor, Tensor, Tensor)",
     }
-    backward_elemt(grad_out, input, mean, invstd, weight, sum_dy, sum_dy_xmu, count) {
+    backward_elemt(grad_out, input, {Rows}, sum_dy, sum_dy_xmu, count) {
         "aten::batch_norm_backward_elemt(Tensor grad_out, Tensor input, Tensor mean, Tensor invstd, Tensor? weight, Tensor sum_dy, Tensor sum_dy_xmu, Tensor count) -> Tensor",
+    }
+}
+
+group! {
+    /// The gradients that are wanted.
+    struct Wanted {
+        input_g: bool,
+        weight_g: bool,
+        bias_g: bool,
+    }
+}
+
+group! {
+    /// What an input is normalised by, one number per channel.
+    struct Rows<'a> {
+        mean: Option<&'a View>,
+        invstd: &'a View,
+        weight: Option<&'a View>,
     }
 }
 
@@ -54,7 +65,7 @@ fn check_input(call: &Call, t: &View) -> Result<()> {
     Ok(())
 }
 
-/// A row of one number a channel of `like`, as a view of its shape.
+/// A vector with one number per channel of `like`, as a view of its shape.
 fn row(call: &Call, t: Option<&View>, like: &View) -> Result<Option<View>> {
     check_channels(call.name, t, like.sizes[1])?;
     Ok(t.map(|t| of_channels(t, like)))
@@ -65,7 +76,7 @@ fn stats(call: &mut Call, input: &View, eps: f64) -> Result<()> {
     check_input(call, input)?;
     let dtype = accumulator(input.dtype);
     let (mean, scale) = (call.empty(dtype, &[input.sizes[1]])?, call.empty(dtype, &[input.sizes[1]])?);
-    batch_moments(call, input, all_but_channels(call, input.dim())?, eps, &[&mean, &scale])?;
+    batch_moments(call, input, non_channel_axes(call, input.dim())?, eps, &[&mean, &scale])?;
     call.ret(mean);
     call.ret(scale);
     Ok(())
@@ -81,7 +92,7 @@ fn elemt(
     out: Out,
 ) -> Result<()> {
     check_input(call, input)?;
-    let terms = Terms {
+    let terms = NormalizationTerms {
         mean: row(call, mean, input)?,
         scale: row(call, scale, input)?,
         weight: row(call, weight, input)?,
@@ -96,7 +107,7 @@ fn elemt(
     Ok(())
 }
 
-/// Every part has as many elements.
+/// Every part has the same number of elements.
 fn gather_stats(
     call: &mut Call,
     mean: &View,
@@ -152,11 +163,7 @@ fn gather(
     let counts = counts.as_strided(&mean.sizes, &[counts.strides[0], 0], 0);
     let new = || call.empty(dtype, &[channels]);
     let outs = [new()?, new()?, new()?];
-    let fold = Gather(Moments { scalar: dtype.compute(), results: Results::Normalizer { infinite: true } });
-    let axes = Axes::listed(&[0], 2, false);
-    let numbers = [(dtype, Number::Double(eps))];
-    let inputs = [mean, scale, &counts];
-    reduce(call, &fold, &Reduction { inputs: &inputs, outs: &outs.each_ref(), axes, tables: &[], numbers: &numbers })?;
+    synchronized::gather(call, [mean, scale, &counts], eps, outs.each_ref())?;
     let [mean, scale, variance] = outs;
     if let Some(running) = running {
         update(call, running, [&mean, &variance], momentum, 1.0)?;
@@ -175,9 +182,7 @@ fn backward_reduce(
     mean: Option<&View>,
     scale: &View,
     weight: Option<&View>,
-    of_input: bool,
-    of_weight: bool,
-    of_bias: bool,
+    wanted: Wanted,
 ) -> Result<()> {
     check_input(call, x)?;
     check!(
@@ -194,21 +199,20 @@ fn backward_reduce(
     let dtype = accumulator(x.dtype);
     let (product, total) = (call.empty(dtype, &[x.sizes[1]])?, call.empty(dtype, &[x.sizes[1]])?);
     let products = Products { grad, x, mean: mean.as_ref(), scale: None, weight: None };
-    products.sum(call, all_but_channels(call, x.dim())?, &[&product, &total])?;
+    products.sum(call, non_channel_axes(call, x.dim())?, &[&product, &total])?;
     let (mut weight_gradient, mut bias_gradient) = (None, None);
-    if of_weight {
+    if wanted.weight_g {
         let out = call.empty(parameter, &[x.sizes[1]])?;
-        let inputs = [Input::Tensor(product.clone()), Input::Tensor(scale.clone())];
-        kernel::run(call, &MUL, &[&out], &inputs, dtype)?;
+        gradient_of_weight(call, &product, scale, &out)?;
         weight_gradient = Some(out);
     }
-    if of_bias {
-        // Not the same tensor as the sum, which the caller changes.
+    if wanted.bias_g {
+        // A separate tensor from the sum, which the caller modifies.
         let out = call.empty(parameter, &[x.sizes[1]])?;
         checked_copy(call, &total, &out)?;
         bias_gradient = Some(out);
     }
-    let sums = if of_input { [Some(total), Some(product)] } else { [None, None] };
+    let sums = if wanted.input_g { [Some(total), Some(product)] } else { [None, None] };
     for t in sums.into_iter().chain([weight_gradient, bias_gradient]) {
         call.ret_optional(t);
     }
@@ -220,13 +224,12 @@ fn backward_elemt(
     call: &mut Call,
     grad: &View,
     x: &View,
-    mean: Option<&View>,
-    scale: &View,
-    weight: Option<&View>,
+    rows: Rows,
     sum: &View,
     product: &View,
     counts: &View,
 ) -> Result<()> {
+    let Rows { mean, invstd: scale, weight } = rows;
     check_input(call, x)?;
     check!(
         grad.sizes == x.sizes,
@@ -236,7 +239,7 @@ fn backward_elemt(
         grad.describe(),
         x.describe()
     );
-    let terms = Terms {
+    let terms = NormalizationTerms {
         mean: row(call, mean, x)?,
         scale: row(call, Some(scale), x)?,
         weight: row(call, weight, x)?,
@@ -249,8 +252,7 @@ fn backward_elemt(
     total(call, &cast(call, counts, dtype)?, &count)?;
     // Means of the gradient and of its product with the normalised input.
     let (mean_gradient, mean_product) = (call.empty(dtype, &[x.sizes[1]])?, call.empty(dtype, &[x.sizes[1]])?);
-    let inputs = [sum, product, scale, &count].map(|t| Input::Tensor(t.clone()));
-    kernel::run(call, &GRADIENT_MEANS, &[&mean_gradient, &mean_product], &inputs, dtype)?;
+    gradient_means(call, [sum, product, scale, &count], [&mean_gradient, &mean_product])?;
     let sums = Sums {
         total: Some(of_channels(&mean_gradient, x)),
         product: Some(of_channels(&mean_product, x)),

@@ -1,15 +1,14 @@
 //! Weight normalisation: `w = v * g / |v|` (T. Salimans and D. Kingma, "Weight normalization",
-//! NeurIPS 2016). The norm is taken over every dimension but one.
+//! NeurIPS 2016). The norm is over every dimension except one.
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::{check, operators};
 use dml_compute::dtype::accumulator;
 use dml_compute::movement::copy::as_contiguous;
-use dml_compute::normalization::functions;
 use dml_compute::normalization::sums::Products;
-use dml_compute::normalization::weight::Problem;
-use dml_compute::pointwise::kernel::{self, Input};
+use dml_compute::normalization::weight::{gradient_of_g, gradient_of_v, scaled};
+use dml_compute::reduction::axes::Axes;
 use dml_compute::reduction::norm::norms;
 use dml_compute::view::{Dims, View};
 
@@ -20,6 +19,15 @@ operators! {
     backward(grad_w, saved_v, saved_g, saved_norms, dim) {
         "aten::_weight_norm_interface_backward(Tensor grad_w, Tensor saved_v, Tensor saved_g, Tensor saved_norms, int dim) -> (Tensor, Tensor)",
     }
+}
+
+/// The arguments `v` and `g`, checked.
+struct Problem<'t> {
+    v: &'t View,
+    /// Of the shape of `v` with size 1 in all dimensions except one, contiguous.
+    g: View,
+    /// All dimensions except that one.
+    axes: Axes,
 }
 
 fn checked<'t>(call: &Call, v: &'t View, g: &View, dim: i64) -> Result<Problem<'t>> {
@@ -40,14 +48,13 @@ fn checked<'t>(call: &Call, v: &'t View, g: &View, dim: i64) -> Result<Problem<'
     Ok(Problem { v, g, axes })
 }
 
-/// Also yields the norms, which are float32 for half-precision weights.
+/// Also returns the norms, which are float32 for half-precision weights.
 fn weight_norm(call: &mut Call, v: &View, g: &View, dim: i64) -> Result<()> {
     let p = checked(call, v, g, dim)?;
     let dtype = accumulator(p.v.dtype);
     let (w, norm) = (call.empty(p.v.dtype, &p.v.sizes)?, call.empty(dtype, &p.g.sizes)?);
     norms(call, 2.0, p.v, &norm, p.axes)?;
-    let inputs = [p.v, &p.g, &norm].map(|t| Input::Tensor(t.clone()));
-    kernel::run(call, &functions::WEIGHT_NORM, &[&w], &inputs, dtype)?;
+    scaled(call, p.v, &p.g, &norm, &w)?;
     call.ret(w);
     call.ret(norm);
     Ok(())
@@ -69,10 +76,8 @@ fn backward(call: &mut Call, grad: &View, v: &View, g: &View, norm: &View, dim: 
     let product = call.empty(dtype, &p.g.sizes)?;
     Products { grad, x: p.v, mean: None, scale: None, weight: None }.sum(call, p.axes, &[&product])?;
     let (of_v, of_g) = (call.empty(p.v.dtype, &p.v.sizes)?, call.empty(p.g.dtype, &p.g.sizes)?);
-    let inputs = [&product, &norm].map(|t| Input::Tensor(t.clone()));
-    kernel::run(call, &functions::WEIGHT_NORM_BACKWARD_G, &[&of_g], &inputs, dtype)?;
-    let inputs = [grad, p.v, &p.g, &norm, &product].map(|t| Input::Tensor(t.clone()));
-    kernel::run(call, &functions::WEIGHT_NORM_BACKWARD_V, &[&of_v], &inputs, dtype)?;
+    gradient_of_g(call, &product, &norm, &of_g)?;
+    gradient_of_v(call, grad, p.v, &p.g, &norm, &product, &of_v)?;
     call.ret(of_v);
     call.ret(of_g);
     Ok(())

@@ -22,16 +22,16 @@ pub struct Arguments<'a> {
     pub(super) device: u8,
 }
 
-/// What an argument can be taken as.
+/// A type of argument.
 pub trait FromArgument<'a>: Sized {
     /// Takes argument `i`.
     ///
     /// # Errors
-    /// [`Error::Type`] if it is of another kind, [`Error::Runtime`] if it lies on another device.
+    /// [`Error::Type`] if it is of another kind, [`Error::Runtime`] if it is on another device.
     fn take(arguments: Arguments<'a>, i: usize) -> Result<Self>;
 }
 
-/// A tensor on any device: pointwise operators take 0-dim CPU tensors as numbers.
+/// A tensor on any device: pointwise operators accept 0-dim CPU tensors as numbers.
 #[derive(Copy, Clone, Debug)]
 pub struct AnyTensor<'a>(pub &'a View);
 
@@ -60,10 +60,10 @@ pub enum TensorOrInts<'a> {
     Ints(&'a [i64]),
 }
 
-/// A number for all tensors of a list, or one for each.
+/// One number for all tensors of a list, or one for each.
 #[derive(Clone, Debug)]
 pub enum Numbers {
-    /// For all.
+    /// One for all.
     Same(Scalar),
     /// One for each.
     Each(SmallVec<[Scalar; 8]>),
@@ -75,10 +75,10 @@ pub type Tensors<'a> = SmallVec<[&'a View; 8]>;
 /// A list of tensors or `None`s on any device.
 pub type OptTensors<'a> = SmallVec<[Option<&'a View>; 8]>;
 
-/// A generator made beside the default one.
+/// A generator other than the default one.
 pub type Generator = Arc<Mutex<dml_engine::Generator>>;
 
-/// Where an overload puts its only result.
+/// The destination of an overload's only result.
 #[derive(Copy, Clone, Debug)]
 pub enum Out<'a> {
     /// A new tensor.
@@ -89,11 +89,11 @@ pub enum Out<'a> {
     Into(&'a View),
 }
 
-/// Where an overload puts its results: the `out=` arguments, or `None` for new tensors.
+/// The destinations of an overload's results: the `out=` arguments, or `None` for new tensors.
 pub type Outs<'a> = Option<Tensors<'a>>;
 
 impl<'a> Out<'a> {
-    /// The tensor that is given for the result, if any.
+    /// The given tensor for the result, if any.
     pub fn given(self) -> Option<&'a View> {
         match self {
             Out::New => None,
@@ -101,10 +101,10 @@ impl<'a> Out<'a> {
         }
     }
 
-    /// The tensor that is given, of operators whose every overload takes one.
+    /// The given tensor, for operators all of whose overloads have one.
     ///
     /// # Errors
-    /// [`Error::Runtime`] of [`Out::New`].
+    /// [`Error::Runtime`] for [`Out::New`].
     pub fn tensor(self) -> Result<&'a View> {
         self.given().ok_or_else(|| Error::Runtime("the overload takes no tensor for its result".to_owned()))
     }
@@ -114,13 +114,13 @@ impl<'a> Arguments<'a> {
     /// Argument `i`.
     ///
     /// # Errors
-    /// [`Error::Type`] if it is of another kind, [`Error::Runtime`] if it lies on another device.
+    /// [`Error::Type`] if it is of another kind, [`Error::Runtime`] if it is on another device.
     #[inline]
     pub fn get<T: FromArgument<'a>>(self, i: usize) -> Result<T> {
         T::take(self, i)
     }
 
-    /// Where the overload puts its only result.
+    /// The destination of the overload's only result.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -133,7 +133,7 @@ impl<'a> Arguments<'a> {
         Ok(if written.in_place { Out::InPlace(t) } else { Out::Into(t) })
     }
 
-    /// Where the overload puts its results.
+    /// The destinations of the overload's results.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -154,17 +154,23 @@ impl<'a> Arguments<'a> {
     }
 
     fn check_device(self, t: &View) -> Result<()> {
-        if t.location == Location::Device(self.device) { Ok(()) } else { Err(elsewhere(self.name, self.device, t)) }
+        check_device(self.name, self.device, t)
     }
 }
 
-/// The error of a tensor that is not on `dml:device`.
+/// Checks that a tensor is on `dml:device`. The error names the operator `name`.
+#[inline]
+pub(crate) fn check_device(name: &str, device: u8, t: &View) -> Result<()> {
+    if t.location == Location::Device(device) { Ok(()) } else { Err(wrong_device_error(name, device, t)) }
+}
+
+/// The error for a tensor that is not on `dml:device`.
 #[cold]
-pub(super) fn elsewhere(name: &str, device: u8, t: &View) -> Error {
+fn wrong_device_error(name: &str, device: u8, t: &View) -> Error {
     let there = match t.location {
         Location::Host => "cpu".to_string(),
         Location::Device(i) => DeviceName(i.into()).to_string(),
-        Location::Foreign => "another backend's device".to_string(),
+        Location::OtherDevice => "another backend's device".to_string(),
     };
     Error::Runtime(format!(
         "Expected all tensors to be on the same device, but found at least two devices, {} and {there}! (in {name})",
@@ -332,7 +338,7 @@ impl<'a> FromArgument<'a> for &'a [f64] {
     }
 }
 
-/// Flags, one a byte.
+/// Bools, one byte each.
 impl<'a> FromArgument<'a> for &'a [u8] {
     fn take(arguments: Arguments<'a>, i: usize) -> Result<Self> {
         match arguments.raw(i)? {

@@ -1,5 +1,4 @@
-//! One call of an operator: its arguments by position, its results, and what it may ask of the
-//! caller.
+//! One call of an operator: its arguments by position, its results, and its requests to the caller.
 
 pub use crate::operator::value::Arg;
 
@@ -8,27 +7,27 @@ pub use crate::operator::value::Ret;
 pub use dml_compute::MatmulPrecision;
 
 use crate::check;
-use crate::operator::argument::{Arguments, elsewhere};
+use crate::operator::argument::{Arguments, check_device};
 use crate::operator::error::{Error, Result};
 use crate::tensor::casting::can_cast;
 use crate::tensor::overlap;
 use dml_compute::context::Phase;
-use dml_compute::{Context, Dims, Environment, Location, View};
+use dml_compute::{Context, Dims, Environment, View};
 use dml_engine::{Device, FaultKind};
 use dml_kernel::DType;
 use smallvec::SmallVec;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What an operator asks of its caller beside memory and the choices of a computation: tensors live
-/// there.
+/// The services of the caller in addition to memory and the settings of a computation: it owns the
+/// tensors.
 pub trait Host: Environment {
-    /// Gives an `out=` tensor new sizes, with PyTorch's rules and warning.
+    /// Resizes an `out=` tensor, with PyTorch's rules and warning.
     fn resize(&self, tensor: &mut View, sizes: &[i64], strides: &[i64]) -> Result<()>;
-    /// A tensor object that shares `base`'s storage with `view`'s sizes, strides and address, fit
-    /// to be returned.
+    /// Creates a tensor object that shares `base`'s storage, with `view`'s sizes, strides and
+    /// address, which can be returned.
     fn view(&self, base: &View, view: &View) -> Result<View>;
-    /// A warning for the user, once a call site.
+    /// Warns the user, once for each call site.
     fn warn(&self, message: &str);
     /// `torch.get_default_dtype()`
     fn default_dtype(&self) -> DType;
@@ -36,11 +35,11 @@ pub trait Host: Environment {
 
 /// One call of an operator.
 pub struct Call<'a> {
-    /// What the operator computes with: the device, scratch memory, the policy.
+    /// The context of the computation: the device, workspaces, the policy.
     pub context: Context<'a>,
     /// The arguments in schema order, defaults filled in.
     pub args: &'a [Arg<'a>],
-    /// Where tensors are made.
+    /// The owner of tensors.
     pub host: &'a dyn Host,
     /// Results, in schema order.
     pub returns: SmallVec<[Ret; 3]>,
@@ -56,7 +55,7 @@ impl<'a> Deref for Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A call of this name, as in `aten::add.Tensor`.
+    /// A call with this name, as in `aten::add.Tensor`.
     #[inline]
     pub fn named(
         name: &'static str,
@@ -69,19 +68,40 @@ impl<'a> Call<'a> {
         Call { context, args, host, returns: SmallVec::new() }
     }
 
-    /// A call with other arguments inside of this one.
+    /// A nested call with other arguments.
     pub fn with_arguments<'b>(&'b self, args: &'b [Arg<'b>]) -> Call<'b> {
         self.with_host(args, self.host)
     }
 
-    /// A call with other arguments and another host inside of this one.
+    /// A nested call with other arguments and another host.
     pub fn with_host<'b>(&'b self, args: &'b [Arg<'b>], host: &'b dyn Host) -> Call<'b> {
         let mut call = Call::named(self.name, self.index_fault, args, self.device, host);
         call.context.phase = self.phase;
         call
     }
 
-    /// The arguments, to be taken as Rust values.
+    /// Runs another operator's function in a nested call, and returns its first result.
+    ///
+    /// # Errors
+    /// The function's; [`Error::Runtime`] if its first result is not a tensor.
+    pub fn result_of(&self, run: impl FnOnce(&mut Call) -> Result<()>) -> Result<View> {
+        let mut inner = self.with_arguments(&[]);
+        run(&mut inner)?;
+        inner.first_result()
+    }
+
+    /// The first result of a call that has run.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] if it is not a tensor.
+    pub fn first_result(self) -> Result<View> {
+        match self.returns.into_iter().next() {
+            Some(Ret::Tensor(t)) => Ok(t),
+            other => Err(Error::Runtime(format!("{}: expected a tensor, but got {other:?}", self.context.name))),
+        }
+    }
+
+    /// The arguments, for access as Rust values.
     #[inline]
     pub fn arguments(&self) -> Arguments<'a> {
         Arguments { args: self.args, name: self.name, device: self.device.index() as u8 }
@@ -93,8 +113,7 @@ impl<'a> Call<'a> {
         self.result_strided(given, dtype, sizes, || View::contiguous_strides(sizes))
     }
 
-    /// As [`result`](Self::result), with the strides that a new tensor gets, and an `out=` argument
-    /// that is resized.
+    /// As [`result`](Self::result), with the strides of a new or resized tensor.
     pub fn result_strided(
         &self,
         given: Option<&View>,
@@ -109,8 +128,8 @@ impl<'a> Call<'a> {
         self.given_strided(given, dtype, sizes, strides)
     }
 
-    /// An `out=` argument for a result of this dtype, which may be of reals where it is complex
-    /// itself: the caller writes both parts.
+    /// The `out=` argument for a result of this dtype. It may be complex for a real result: the
+    /// caller then writes both parts.
     pub fn given_strided(
         &self,
         given: &View,
@@ -134,8 +153,7 @@ impl<'a> Call<'a> {
 
     /// Checks that a tensor is on this call's device.
     pub fn check_place(&self, t: &View) -> Result<()> {
-        let here = self.device.index() as u8;
-        if t.location == Location::Device(here) { Ok(()) } else { Err(elsewhere(self.name, here, t)) }
+        check_device(self.name, self.device.index() as u8, t)
     }
 
     /// A dimension argument, wrapped into `0..dim` (a 0-dim tensor counts as 1-dim).
@@ -151,7 +169,7 @@ impl<'a> Call<'a> {
         Ok((if d < 0 { d + n } else { d }) as usize)
     }
 
-    /// The size of dimension `d`, of a tensor that may not have as many.
+    /// The size of dimension `d`, which the tensor may not have.
     pub fn size_of(&self, t: &View, d: usize) -> Result<i64> {
         check!(t.dim() > 0, Index, "Dimension specified as {d} but tensor has no dimensions");
         self.wrap_dim(d as i64, t.dim()).map(|d| t.sizes[d])
@@ -162,9 +180,16 @@ impl<'a> Call<'a> {
         self.returns.push(Ret::Tensor(t));
     }
 
-    /// Adds a tensor result that not every call asks for.
+    /// Adds a tensor result that only some calls request.
     pub fn ret_optional(&mut self, t: Option<View>) {
         self.returns.push(t.map_or(Ret::None, Ret::Tensor));
+    }
+
+    /// Declines the call: all of the operator's `count` results are missing. Some of the engine's
+    /// own operators do so for unsupported arguments, and the plugin then calls PyTorch's
+    /// composite.
+    pub fn decline(&mut self, count: usize) {
+        self.returns.extend((0..count).map(|_| Ret::None));
     }
 
     /// Adds any result.
@@ -172,12 +197,12 @@ impl<'a> Call<'a> {
         self.returns.push(r);
     }
 
-    /// Sizes of two shapes broadcast together.
+    /// The broadcast of two shapes.
     pub fn broadcast(&self, a: &[i64], b: &[i64]) -> Result<Dims> {
         let rank = a.len().max(b.len());
         let at = |s: &[i64], d: usize| if d + s.len() < rank { 1 } else { s[d + s.len() - rank] };
         let mut sizes = Dims::from_elem(0, rank);
-        // From the last dimension, whose mismatch CPU names first.
+        // From the last dimension, whose mismatch the CPU reports first.
         for d in (0..rank).rev() {
             let (x, y) = (at(a, d), at(b, d));
             check!(

@@ -1,4 +1,4 @@
-//! Which numbers a dtype can hold.
+//! Which numbers a dtype can represent.
 
 use crate::check;
 use crate::operator::error::Result;
@@ -7,7 +7,7 @@ use dml_compute::scalar::Scalar;
 use dml_kernel::DType;
 use dml_kernel::float8::Format;
 
-/// Checks that a dtype can hold a number.
+/// Checks that a dtype can represent a number.
 pub fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
     let bounds = Bounds::of(dtype);
     let fits = match value {
@@ -29,7 +29,7 @@ pub fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// [`check_fits`] of several numbers.
+/// [`check_fits`] for several numbers.
 pub fn check_all_fit(numbers: &[Scalar], dtype: DType) -> Result<()> {
     numbers.iter().try_for_each(|&x| check_fits(x, dtype))
 }

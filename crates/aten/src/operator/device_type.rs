@@ -1,21 +1,21 @@
-//! What PyTorch calls the devices, for messages.
+//! The name of the devices in PyTorch, for messages.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-static IN_CUDAS_PLACE: AtomicBool = AtomicBool::new(false);
+static PRESENTED_AS_CUDA: AtomicBool = AtomicBool::new(false);
 
-/// From now on messages speak of CUDA: in this process the devices are PyTorch's CUDA devices.
-pub fn stand_in_for_cuda() {
-    IN_CUDAS_PLACE.store(true, Ordering::Relaxed);
+/// Makes messages name CUDA from now on: in this process the devices are PyTorch's CUDA devices.
+pub fn present_as_cuda() {
+    PRESENTED_AS_CUDA.store(true, Ordering::Relaxed);
 }
 
 fn in_cudas_place() -> bool {
-    IN_CUDAS_PLACE.load(Ordering::Relaxed)
+    PRESENTED_AS_CUDA.load(Ordering::Relaxed)
 }
 
 /// The name of the device type at the start of a message, "dml" or "CUDA".
-pub fn title() -> &'static str {
+pub fn device_type_name() -> &'static str {
     if in_cudas_place() { "CUDA" } else { "dml" }
 }
 

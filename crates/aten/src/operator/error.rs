@@ -1,5 +1,7 @@
 //! What can go wrong in an operator, by the Python exception it becomes.
 
+use dml_compute::fault::refused;
+
 /// An operator's error. Messages name the operator's argument, shapes and dtypes, as PyTorch's do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -48,6 +50,17 @@ impl From<dml_compute::Error> for Error {
             Compute::Engine(e) => Error::Engine(e),
             Compute::Allocation(status) => Error::Host(status),
         }
+    }
+}
+
+/// PyTorch's message of a value that a kernel [refused](dml_engine::Error::InvalidValue).
+pub fn message_of_refused(value: &str) -> &str {
+    match value {
+        refused::DIVISOR => "ZeroDivisionError",
+        refused::DEVIATION => "normal expects all elements of std >= 0.0",
+        refused::INPUT => "all elements of input should be between 0 and 1",
+        refused::TARGET => "all elements of target should be between 0 and 1",
+        other => other,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Operators that only move elements, run on integers of the elements' size.
+//! Operators that only copy elements, run on integers of the elements' size.
 
 use crate::operator::call::{Arg, Call, Host, Ret};
 use crate::operator::error::{Error, Result};
@@ -6,17 +6,18 @@ use crate::operator::{Operator, schema};
 use dml_compute::Environment;
 use dml_compute::context::MatmulPrecision;
 use dml_compute::view::View;
+use dml_engine::{AddressRange, Device, KernelRef};
 use dml_kernel::DType;
 use smallvec::SmallVec;
 
-/// A host for which elements of one dtype are integers of the same size.
-struct Bits<'h> {
+/// A host that presents elements of one dtype as integers of the same size.
+struct BitsHost<'h> {
     host: &'h dyn Host,
     bits: DType,
     dtype: DType,
 }
 
-impl Environment for Bits<'_> {
+impl Environment for BitsHost<'_> {
     fn allocate(&self, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> dml_compute::Result<View> {
         let made = if dtype == self.bits { self.dtype } else { dtype };
         Ok(View { dtype, ..self.host.allocate(device, made, sizes, strides)? })
@@ -33,9 +34,13 @@ impl Environment for Bits<'_> {
     fn product_dtype(&self) -> Option<DType> {
         self.host.product_dtype()
     }
+
+    fn probe(&self, device: &Device, kernel: &KernelRef, writes: &[AddressRange]) -> dml_compute::Result<()> {
+        self.host.probe(device, kernel, writes)
+    }
 }
 
-impl Host for Bits<'_> {
+impl Host for BitsHost<'_> {
     fn resize(&self, tensor: &mut View, sizes: &[i64], strides: &[i64]) -> Result<()> {
         let dtype = tensor.dtype;
         if dtype == self.bits {
@@ -59,19 +64,19 @@ impl Host for Bits<'_> {
     }
 }
 
-/// Whether a tensor may stand beside those whose elements are moved: it says where they go.
-fn says_where(name: &str) -> bool {
+/// Whether a tensor argument with this name gives positions: it is not copied as bits.
+fn is_index_argument(name: &str) -> bool {
     matches!(name, "index" | "indices" | "mask" | "repeats" | "condition")
 }
 
-/// The only dtype among the arguments of which `is_one` holds. Other tensors must say where
-/// elements go.
+/// The only dtype among the arguments for which `is_one` is true. Other tensors must give
+/// positions.
 pub fn only_dtype(call: &Call, operator: &Operator, is_one: fn(DType) -> bool) -> Result<DType> {
     let mut only = None;
     let written = schema::written(operator.schema);
     for (i, (name, argument)) in operator.named(call).enumerate() {
-        // What `out=` is of is checked with the result.
-        if !written.in_place && written.contains(i) && operator.base_name() != "linspace" {
+        // The dtype of `out=` is checked with the result.
+        if !written.in_place && written.contains(i) {
             continue;
         }
         let tensors: SmallVec<[&View; 4]> = match argument {
@@ -80,7 +85,7 @@ pub fn only_dtype(call: &Call, operator: &Operator, is_one: fn(DType) -> bool) -
             _ => continue,
         };
         for t in tensors {
-            let known = if is_one(t.dtype) { *only.get_or_insert(t.dtype) == t.dtype } else { says_where(name) };
+            let known = if is_one(t.dtype) { *only.get_or_insert(t.dtype) == t.dtype } else { is_index_argument(name) };
             if !known {
                 return Err(Error::Fallback(format!("{} of several dtypes", operator.name)));
             }
@@ -89,7 +94,7 @@ pub fn only_dtype(call: &Call, operator: &Operator, is_one: fn(DType) -> bool) -
     only.ok_or_else(|| Error::Fallback(format!("{} of no elements of such a dtype", operator.name)))
 }
 
-/// Checks that what `out=` gives is of a dtype.
+/// Checks that the `out=` arguments have this dtype.
 pub fn check_outs(call: &Call, operator: &Operator, dtype: DType) -> Result<()> {
     if operator.outs(call)?.iter().flatten().any(|out| out.dtype != dtype) {
         return Err(Error::Fallback(format!("{} into another dtype", operator.name)));
@@ -109,7 +114,7 @@ pub fn run_on_bits(call: &mut Call, operator: &Operator, dtype: DType, bits: DTy
             other => other.clone(),
         })
         .collect();
-    let host = Bits { host: call.host, bits, dtype };
+    let host = BitsHost { host: call.host, bits, dtype };
     let mut inner = call.with_host(&args, &host);
     (operator.run)(&mut inner)?;
     let returns: SmallVec<[Ret; 3]> = inner.returns;

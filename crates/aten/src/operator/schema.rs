@@ -1,10 +1,10 @@
-//! Schemas of operators, as PyTorch prints them, read at compile time: an argument is found by its
-//! name, and a name that the schema lacks does not compile.
+//! Schemas of operators, as PyTorch prints them, parsed at compile time: an argument is found by
+//! its name, and a name that the schema lacks does not compile.
 //!
 //! `aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)`:
-//! arguments stand between the first parenthesis and its partner, each a type, a name, and perhaps
-//! a default; `*` begins those that Python passes by keyword and is none itself; `!` marks what the
-//! operator writes.
+//! arguments are between the first parenthesis and its partner, each a type, a name, and optionally
+//! a default; `*` precedes keyword-only arguments and is not an argument itself; `!` marks
+//! arguments that the operator writes.
 
 /// The overload's name: the schema up to its arguments.
 pub const fn name(schema: &'static str) -> &'static str {
@@ -16,20 +16,30 @@ pub const fn name(schema: &'static str) -> &'static str {
     schema.split_at(end).0
 }
 
-/// Whether a schema begins with this text.
-pub const fn begins_with(schema: &str, text: &str) -> bool {
-    let (schema, text) = (schema.as_bytes(), text.as_bytes());
+/// Whether a schema belongs to the operator with this name, or to its in-place form:
+/// `aten::add_.Scalar` belongs to `add`.
+pub const fn is_of(schema: &str, name: &str) -> bool {
+    let (schema, name) = (schema.as_bytes(), name.as_bytes());
+    let mut at = 0;
+    while at < schema.len() && schema[at] != b':' {
+        at += 1;
+    }
+    at += 2;
     let mut i = 0;
-    while i < text.len() {
-        if i == schema.len() || schema[i] != text[i] {
+    while i < name.len() {
+        if at + i >= schema.len() || schema[at + i] != name[i] {
             return false;
         }
         i += 1;
     }
-    true
+    at += i;
+    if at < schema.len() && schema[at] == b'_' {
+        at += 1;
+    }
+    at < schema.len() && (schema[at] == b'.' || schema[at] == b'(')
 }
 
-/// One argument in a schema: where its text begins and ends.
+/// One argument in a schema: the bounds of its text.
 #[derive(Copy, Clone)]
 struct Span {
     start: usize,
@@ -64,12 +74,12 @@ const fn argument(bytes: &[u8], start: usize) -> Option<Span> {
     if at == begin { None } else { Some(Span { start: begin, end: at }) }
 }
 
-/// Whether the list ends after an argument: what follows are the results.
+/// Whether an argument is the last one: the results follow.
 const fn is_last(bytes: &[u8], argument: Span) -> bool {
     argument.end == bytes.len() || bytes[argument.end] == b')'
 }
 
-/// Where an argument's name begins and ends: after the last space before its default.
+/// The bounds of an argument's name: after the last space before its default.
 const fn name_span(bytes: &[u8], argument: Span) -> Span {
     let mut end = argument.start;
     while end < argument.end && bytes[end] != b'=' {
@@ -107,7 +117,7 @@ const fn contains(bytes: &[u8], span: Span, byte: u8) -> bool {
     false
 }
 
-/// Where an argument of this name stands, if the schema has it.
+/// The position of the argument with this name, if the schema has it.
 pub const fn find(schema: &str, wanted: &str) -> Option<usize> {
     let (bytes, wanted) = (schema.as_bytes(), wanted.as_bytes());
     let mut at = name_length(bytes) + 1;
@@ -148,7 +158,7 @@ pub fn names(schema: &'static str) -> impl Iterator<Item = &'static str> {
     .filter(|name| *name != "*")
 }
 
-/// Where the argument of this name stands.
+/// The position of the argument with this name.
 ///
 /// # Panics
 /// If the schema has no such argument: at compile time, where the name is a constant.
@@ -159,13 +169,13 @@ pub const fn position(schema: &str, wanted: &str) -> usize {
     }
 }
 
-/// The arguments that an overload puts its results in: `self`, or those that are passed by keyword.
-/// Others that it writes, such as the running mean of a batch norm, are none.
+/// The arguments to which an overload writes its results: `self`, or keyword arguments. Other
+/// written arguments, such as the running mean of a batch norm, are not among them.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Where the first one stands; the others follow it.
+    /// Position of the first one; the others follow it.
     pub first: usize,
-    /// How many there are.
+    /// Their number.
     pub count: usize,
     /// The first one is `self`: the overload works in place.
     pub in_place: bool,
@@ -178,7 +188,7 @@ impl Written {
     }
 }
 
-/// The arguments that an overload puts its results in.
+/// The arguments to which an overload writes its results.
 pub const fn written(schema: &str) -> Written {
     let bytes = schema.as_bytes();
     let mut at = name_length(bytes) + 1;
@@ -236,6 +246,12 @@ mod tests {
         assert_eq!(names("aten::rand() -> Tensor").count(), 0);
         assert_eq!(find(FREXP, "mantissa"), None);
         assert_eq!(find("aten::rand() -> Tensor", "self"), None);
+    }
+
+    #[test]
+    fn operators_of_a_name() {
+        assert!(is_of(ADD, "add") && is_of(GELU, "gelu") && is_of("aten::add(Tensor self)", "add"));
+        assert!(!is_of(ADD, "ad") && !is_of(ADD, "addr") && !is_of(ADAM, "_fused"));
     }
 
     #[test]

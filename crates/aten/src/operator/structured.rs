@@ -7,13 +7,13 @@ use crate::operator::error::{Error, Result};
 use dml_compute::view::{Dims, View};
 use dml_kernel::DType;
 
-/// Like [`Call::result`], for an operator that casts nothing.
+/// Like [`Call::result`], for an operator that does not cast its result.
 pub fn result(call: &Call, given: Option<&View>, dtype: DType, sizes: &[i64]) -> Result<View> {
     check_given(given, dtype)?;
     call.result(given, dtype, sizes)
 }
 
-/// Like [`Call::result_strided`], for an operator that casts nothing.
+/// Like [`Call::result_strided`], for an operator that does not cast its result.
 pub fn result_strided(
     call: &Call,
     given: Option<&View>,
@@ -33,7 +33,7 @@ pub fn check_given(given: Option<&View>, dtype: DType) -> Result<()> {
     }
 }
 
-/// The error of a result that is not of the dtype that it has to be of.
+/// The error for a result with a wrong dtype.
 pub fn wrong_dtype(expected: DType, given: DType) -> Result<()> {
     Err(Error::Runtime(format!(
         "Expected out tensor to have dtype {}, but got {} instead",
@@ -42,8 +42,8 @@ pub fn wrong_dtype(expected: DType, given: DType) -> Result<()> {
     )))
 }
 
-/// Checks the tensor that an operator which is neither pointwise nor casts works on in place: its
-/// shape and dtype must be the result's.
+/// Checks the tensor of an in-place operator that is neither pointwise nor casts: its shape and
+/// dtype must be the result's.
 pub fn check_in_place(t: &View, dtype: DType, sizes: &[i64]) -> Result<()> {
     check!(
         t.dtype == dtype,
@@ -61,8 +61,8 @@ pub fn check_in_place(t: &View, dtype: DType, sizes: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// Checks the dtype of the `out=` argument of a pointwise operator that casts nothing: its words
-/// are others.
+/// Checks the dtype of the `out=` argument of a pointwise operator that does not cast its result:
+/// the message differs.
 pub fn check_same(out: Out, dtype: DType) -> Result<()> {
     if let Out::Into(t) = out {
         check!(t.dtype == dtype, Runtime, "Found dtype {} but expected {dtype}", t.dtype);
@@ -70,7 +70,7 @@ pub fn check_same(out: Out, dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// Checks the dtypes of the inputs of an operator that converts none.
+/// Checks the dtypes of the inputs of an operator that does not convert them.
 pub fn check_inputs<'t>(inputs: impl IntoIterator<Item = &'t View>, dtype: DType) -> Result<()> {
     for t in inputs {
         check!(t.dtype == dtype, Runtime, "Found dtype {} but expected {dtype}", t.dtype);

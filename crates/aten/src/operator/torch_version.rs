@@ -1,11 +1,11 @@
-//! Which PyTorch asks, where the CPU refuses in one release what it takes in another.
+//! The version of PyTorch, for errors of the CPU's that depend on the release.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The minor version of PyTorch 2; before it is known, the oldest that is supported.
+/// The minor version of PyTorch 2; until it is set, the oldest supported version.
 static MINOR: AtomicU32 = AtomicU32::new(11);
 
-/// From now on PyTorch 2.`minor` asks.
+/// Sets the version to PyTorch 2.`minor`.
 pub fn set(minor: u32) {
     MINOR.store(minor, Ordering::Relaxed);
 }

@@ -1,4 +1,4 @@
-//! The values that a call takes and gives.
+//! The arguments and results of a call.
 
 use dml_compute::{Scalar, View};
 use std::sync::Arc;
@@ -25,13 +25,23 @@ pub enum Arg<'a> {
     Scalars(Vec<Scalar>),
     /// `str`
     Str(&'a str),
-    /// A generator made beside the default one.
+    /// A generator other than the default one.
     Generator(Arc<std::sync::Mutex<dml_engine::Generator>>),
 }
 
 impl Arg<'_> {
-    /// Whether it is, or holds, a complex number, or a tensor of a dtype that not every operator
-    /// takes.
+    /// Whether it is, or contains, a tensor for which `is_one` is true.
+    #[inline]
+    pub fn has_tensor(&self, mut is_one: impl FnMut(&View) -> bool) -> bool {
+        match self {
+            Arg::Tensor(t) => is_one(t),
+            Arg::Tensors(list) => list.iter().flatten().any(is_one),
+            _ => false,
+        }
+    }
+
+    /// Whether it is, or contains, a complex number, or a tensor of a dtype that not every operator
+    /// supports.
     #[inline]
     pub fn is_special(&self) -> bool {
         let tensor = |t: &View| !t.dtype.is_common();
@@ -57,6 +67,6 @@ pub enum Ret {
     Tensors(Vec<View>),
     /// A number.
     Scalar(Scalar),
-    /// A number of uint64, which [`Scalar::Int`] has room for the bits of.
+    /// A uint64 number, whose bits [`Scalar::Int`] can hold.
     Unsigned(u64),
 }

@@ -8,7 +8,6 @@ use crate::pointwise::operator::{check_not_bool, common_dtype, float_operator, o
 use crate::{check, operators};
 use dml_compute::dtype::accumulator;
 use dml_compute::pointwise::activation as functions;
-use dml_compute::pointwise::operator::Rule;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 use dml_compute::view::layout::{preserved_strides, result_strides};
@@ -16,8 +15,8 @@ use dml_kernel::DType;
 
 operators! {
     relu(self, out) {
-        "aten::relu(Tensor self) -> Tensor",
-        "aten::relu_(Tensor(a!) self) -> Tensor(a!)",
+        hot "aten::relu(Tensor self) -> Tensor",
+        hot "aten::relu_(Tensor(a!) self) -> Tensor(a!)",
         "aten::relu.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
     threshold(self, threshold, value, out) {
@@ -26,15 +25,19 @@ operators! {
         "aten::threshold.out(Tensor self, Scalar threshold, Scalar value, *, Tensor(a!) out) -> Tensor(a!)",
     }
     threshold_backward(grad_output, self, threshold, out) {
-        "aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
+        hot "aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
         "aten::threshold_backward.grad_input(Tensor grad_output, Tensor self, Scalar threshold, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    sigmoid_backward(grad_output, output, out) {
-        "aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
+    sigmoid_backward(grad_output, output, out)
+        .complex(Complex::of(&functions::SIGMOID_BACKWARD))
+    {
+        hot "aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
         "aten::sigmoid_backward.grad_input(Tensor grad_output, Tensor output, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    tanh_backward(grad_output, output, out) {
-        "aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
+    tanh_backward(grad_output, output, out)
+        .complex(Complex::of(&functions::TANH_BACKWARD))
+    {
+        hot "aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
         "aten::tanh_backward.grad_input(Tensor grad_output, Tensor output, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
     leaky_relu(self, negative_slope, out) {
@@ -46,8 +49,8 @@ operators! {
         "aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
         "aten::leaky_relu_backward.grad_input(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    silu(self, out) {
-        "aten::silu(Tensor self) -> Tensor",
+    silu(self, out).complex(Complex::of(&functions::SILU)) {
+        hot "aten::silu(Tensor self) -> Tensor",
         "aten::silu_(Tensor(a!) self) -> Tensor(a!)",
         "aten::silu.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
@@ -56,12 +59,12 @@ operators! {
         "aten::silu_backward.grad_input(Tensor grad_output, Tensor self, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
     gelu(self, approximate, out) {
-        "aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor",
+        hot "aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor",
         "aten::gelu_(Tensor(a!) self, *, str approximate=\"none\") -> Tensor(a!)",
         "aten::gelu.out(Tensor self, *, str approximate=\"none\", Tensor(a!) out) -> Tensor(a!)",
     }
     gelu_backward(grad_output, self, approximate, out) {
-        "aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate=\"none\") -> Tensor",
+        hot "aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate=\"none\") -> Tensor",
         "aten::gelu_backward.grad_input(Tensor grad_output, Tensor self, *, str approximate=\"none\", Tensor(a!) grad_input) -> Tensor(a!)",
     }
     hardtanh(self, min_val, max_val, out) {
@@ -79,10 +82,10 @@ fn relu(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
     check!(x.dtype != DType::Bool, Dtype, "Boolean inputs not supported for relu");
     let mut result = None;
     let out = resized(call, out, &mut result, (&x.sizes, &View::contiguous_strides(&x.sizes)))?;
-    operator(call, out, Rule::Exact, &functions::RELU, &[x], &[])
+    operator(call, out, &functions::RELU, &[x], &[])
 }
 
-/// In place also of an expanded tensor: what is computed twice does not change.
+/// In place also on an expanded tensor: applying it twice has the same result.
 fn threshold(call: &mut Call, x: AnyTensor, threshold: Number, value: Number, out: Out) -> Result<()> {
     check_not_bool(&x, "threshold")?;
     check_threshold(threshold, x.dtype)?;
@@ -90,19 +93,19 @@ fn threshold(call: &mut Call, x: AnyTensor, threshold: Number, value: Number, ou
     if let Out::InPlace(t) = out
         && dml_compute::view::overlap::is_expanded(t)
     {
-        let places = dml_compute::view::overlap::unexpanded(t);
-        at_threshold(call, AnyTensor(&places), threshold, value, Out::InPlace(&places))?;
+        let unexpanded = dml_compute::view::overlap::unexpanded(t);
+        threshold_operator(call, AnyTensor(&unexpanded), threshold, value, Out::InPlace(&unexpanded))?;
         call.returns.clear();
         call.ret(t.clone());
         return Ok(());
     }
     let mut result = None;
     let out = resized(call, out, &mut result, (&x.sizes, &preserved_strides(&x)))?;
-    at_threshold(call, x, threshold, value, out)
+    threshold_operator(call, x, threshold, value, out)
 }
 
-fn at_threshold(call: &mut Call, x: AnyTensor, threshold: Number, value: Number, out: Out) -> Result<()> {
-    operator(call, out, Rule::Promote, &functions::THRESHOLD, &[x], &[threshold, value])
+fn threshold_operator(call: &mut Call, x: AnyTensor, threshold: Number, value: Number, out: Out) -> Result<()> {
+    operator(call, out, &functions::THRESHOLD, &[x], &[threshold, value])
 }
 
 /// The CPU compares halves as float32.
@@ -110,7 +113,7 @@ fn check_threshold(threshold: Number, dtype: DType) -> Result<()> {
     check_fits(threshold, if dtype.is_float() { accumulator(dtype) } else { dtype })
 }
 
-/// Also the gradient of relu. It lies as the input does.
+/// Also the gradient of relu. It has the input's strides.
 fn threshold_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, threshold: Number, out: Out) -> Result<()> {
     check_not_bool(&grad, "threshold_backward")?;
     check_threshold(threshold, common_dtype(call, &[x, grad]))?;
@@ -118,14 +121,14 @@ fn threshold_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, threshold:
     let strides = result_strides(&sizes, &[&x.expand(&sizes), &grad.expand(&sizes)]);
     let mut result = None;
     let out = resized(call, out, &mut result, (&sizes, &strides))?;
-    operator(call, out, Rule::Promote, &functions::THRESHOLD_BACKWARD, &[x, grad], &[threshold])
+    operator(call, out, &functions::THRESHOLD_BACKWARD, &[x, grad], &[threshold])
 }
 
 fn sigmoid_backward(call: &mut Call, grad: AnyTensor, output: AnyTensor, out: Out) -> Result<()> {
     float_operator(call, out, &functions::SIGMOID_BACKWARD, &[grad, output], &[])
 }
 
-/// `1 - y²` as a product keeps its digits near 1.
+/// `1 - y²` as a product is accurate near 1.
 fn tanh_backward(call: &mut Call, grad: AnyTensor, output: AnyTensor, out: Out) -> Result<()> {
     float_operator(call, out, &functions::TANH_BACKWARD, &[grad, output], &[])
 }
@@ -134,8 +137,8 @@ fn leaky_relu(call: &mut Call, x: AnyTensor, slope: Number, out: Out) -> Result<
     float_operator(call, out, &functions::LEAKY_RELU, &[x], &[slope])
 }
 
-/// Of the input or of the result: their signs agree where the slope is not negative. The gradient
-/// lies as they do.
+/// With respect to the input, given the input or the result: their signs agree if the slope is not
+/// negative. The gradient has their strides.
 fn leaky_relu_backward(
     call: &mut Call,
     grad: AnyTensor,
@@ -148,8 +151,8 @@ fn leaky_relu_backward(
     float_operator(call, out, &functions::LEAKY_RELU_BACKWARD, &[x, grad], &[slope])
 }
 
-/// Checks the slope below zero of an activation whose gradient is taken of its result: of a
-/// negative one that says nothing of the input's sign. It is not NaN either.
+/// Checks the slope below zero of an activation whose gradient is computed from its result: with a
+/// negative slope the result does not determine the input's sign. NaN is an error too.
 pub fn check_slope(name: &str, of_result: bool, slope: Number) -> Result<()> {
     check!(
         !of_result || slope.to_f64() >= 0.0,
@@ -168,7 +171,7 @@ fn silu_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, out: Out) -> Re
     float_operator(call, out, &functions::SILU_BACKWARD, &[grad, x], &[])
 }
 
-/// Whether the normal distribution is approximated, by a hyperbolic tangent.
+/// Whether the normal distribution is approximated by a hyperbolic tangent.
 fn is_tanh(approximate: Option<&str>) -> Result<bool> {
     let approximate = approximate.unwrap_or("none");
     check!(["none", "tanh"].contains(&approximate), Runtime, "approximate argument must be either none or tanh.");
@@ -189,8 +192,7 @@ fn gelu_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, approximate: Op
     float_operator(call, out, &functions::GELU_BACKWARD, &[grad, x], &[])
 }
 
-/// As clamp, so that a limit of NaN makes everything NaN; the result lies in memory as the input
-/// does.
+/// As clamp, so that a NaN limit makes all elements NaN; the result has the input's strides.
 fn hardtanh(call: &mut Call, x: AnyTensor, low: Number, high: Number, out: Out) -> Result<()> {
     check!(x.dtype != DType::Bool, Dtype, "Bool inputs not supported for hardtanh");
     let float = x.dtype.is_float();
@@ -200,13 +202,14 @@ fn hardtanh(call: &mut Call, x: AnyTensor, low: Number, high: Number, out: Out) 
     let limit = |x: Number| if float { x } else { Number::Int(x.to_i64()) };
     let (mut low, high) = (limit(low), limit(high));
     if x.dtype == DType::U8 && low.to_f64() < 0.0 {
-        // A lower limit that no unsigned number reaches is none; torch before 2.15 refuses it.
+        // A negative lower limit is no limit for unsigned integers; torch before 2.15 raises an
+        // error.
         low = Number::Int(0);
     }
     check_all_fit(&[low, high], x.dtype)?;
     let mut result = None;
     let out = strided(call, out, &mut result, x.dtype, (&x.sizes, &preserved_strides(&x)))?;
-    operator(call, out, Rule::Exact, &functions::HARDTANH, &[x], &[low, high])
+    operator(call, out, &functions::HARDTANH, &[x], &[low, high])
 }
 
 fn hardtanh_backward(

@@ -10,34 +10,36 @@ use crate::{check, operators};
 use dml_compute::movement::copy::contiguous;
 use dml_compute::pointwise::arithmetic as functions;
 use dml_compute::pointwise::kernel::{self, Input};
-use dml_compute::pointwise::operator::Rule;
 use dml_compute::scalar::Scalar;
 use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
-    add(self, other, alpha, out) {
-        "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-        "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
+    add(self, other, alpha, out).complex(Complex::Run(complex::arithmetic::add)) {
+        hot "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        hot "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
         "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
     }
-    sub(self, other, alpha, out) {
-        "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-        "aten::sub_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
+    sub(self, other, alpha, out).complex(Complex::Run(complex::arithmetic::sub)) {
+        hot "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        hot "aten::sub_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
         "aten::sub.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
     }
-    mul(self, other, out) {
-        "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
-        "aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+    mul(self, other, out)
+        .complex(Complex::of(&functions::MUL))
+        .float8(float8::of_one_dtype)
+    {
+        hot "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
+        hot "aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    reversed_sub(self, other, alpha, out) {
+    reversed_sub(self, other, alpha, out).complex(Complex::Run(complex::arithmetic::reversed_sub)) {
         "aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-        "aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+        hot "aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
         "aten::rsub.Tensor_out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
         "aten::rsub.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    addr(self, vec1, vec2, beta, alpha, out) {
+    addr(self, vec1, vec2, beta, alpha, out).complex(Complex::Run(complex::arithmetic::addr)) {
         "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         "aten::addr_(Tensor(a!) self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)",
         "aten::addr.out(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
@@ -47,8 +49,8 @@ operators! {
 /// `self + alpha * other`
 fn add(call: &mut Call, x: AnyTensor, y: AnyTensor, alpha: Scalar, out: Out) -> Result<()> {
     match factor(call, x, y, alpha)? {
-        None => operator(call, out, Rule::Promote, &functions::ADD, &[x, y], &[]),
-        Some(a) => operator(call, out, Rule::Promote, &functions::ADD_ALPHA, &[x, y], &[a]),
+        None => operator(call, out, &functions::ADD, &[x, y], &[]),
+        Some(a) => operator(call, out, &functions::ADD_ALPHA, &[x, y], &[a]),
     }
 }
 
@@ -56,12 +58,12 @@ fn add(call: &mut Call, x: AnyTensor, y: AnyTensor, alpha: Scalar, out: Out) -> 
 fn sub(call: &mut Call, x: AnyTensor, y: AnyTensor, alpha: Scalar, out: Out) -> Result<()> {
     check_no_bools(x.dtype == DType::Bool || y.dtype == DType::Bool)?;
     match factor(call, x, y, alpha)? {
-        None => operator(call, out, Rule::Promote, &functions::SUB, &[x, y], &[]),
-        Some(a) => operator(call, out, Rule::Promote, &functions::SUB_ALPHA, &[x, y], &[a]),
+        None => operator(call, out, &functions::SUB, &[x, y], &[]),
+        Some(a) => operator(call, out, &functions::SUB_ALPHA, &[x, y], &[a]),
     }
 }
 
-/// Checks that no operand of a difference is of bools.
+/// Checks that no operand of a difference is a bool tensor.
 pub fn check_no_bools(any: bool) -> Result<()> {
     check!(
         !any,
@@ -72,7 +74,7 @@ pub fn check_no_bools(any: bool) -> Result<()> {
     Ok(())
 }
 
-/// The factor `alpha`, or `None` where it is 1.
+/// The factor `alpha`, or `None` if it is 1.
 fn factor(call: &Call, x: AnyTensor, y: AnyTensor, alpha: Scalar) -> Result<Option<Scalar>> {
     if alpha == Scalar::Int(1) {
         return Ok(None);
@@ -81,7 +83,7 @@ fn factor(call: &Call, x: AnyTensor, y: AnyTensor, alpha: Scalar) -> Result<Opti
     Ok((alpha.to_f64() != 1.0).then_some(alpha))
 }
 
-/// Checks the factor of operands that meet in a dtype.
+/// Checks the factor for operands with this common dtype.
 pub fn check_alpha(common: DType, alpha: Scalar) -> Result<()> {
     check_factor("alpha", common, alpha)
 }
@@ -98,13 +100,13 @@ fn check_factor(name: &str, common: DType, factor: Scalar) -> Result<()> {
 }
 
 fn mul(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
-    operator_of(call, out, Rule::Promote, &functions::MUL, &[x.into(), Argument::Factor(y)])
+    operator_of(call, out, &functions::MUL, &[x.into(), Argument::Factor(y)])
 }
 
 /// A copy of an input that shares memory with `out=`.
-fn elsewhere(call: &Call, out: Out, input: &View) -> Result<Option<View>> {
+fn copy_if_overlapping(call: &Call, out: Out, input: &View) -> Result<Option<View>> {
     match out {
-        Out::Into(t) if dml_compute::view::overlap::touches(t, input) => Ok(contiguous(call, input).map(Some)?),
+        Out::Into(t) if dml_compute::view::overlap::ranges_overlap(t, input) => Ok(contiguous(call, input).map(Some)?),
         _ => Ok(None),
     }
 }
@@ -121,21 +123,21 @@ fn reversed_sub(call: &mut Call, x: AnyTensor, other: TensorOrScalar, alpha: Sca
         TensorOrScalar::Tensor(t) => call.broadcast(&t.sizes, &x.sizes)?,
         TensorOrScalar::Scalar(_) => x.sizes.clone(),
     };
-    // The CPU computes it elsewhere, and copies.
-    let subtrahend = elsewhere(call, out, &x)?;
+    // The CPU computes it in another tensor, and copies.
+    let subtrahend = copy_if_overlapping(call, out, &x)?;
     let x = subtrahend.as_ref().map_or(x, AnyTensor);
     let minuend = match other {
-        TensorOrScalar::Tensor(t) => elsewhere(call, out, &t)?,
+        TensorOrScalar::Tensor(t) => copy_if_overlapping(call, out, &t)?,
         TensorOrScalar::Scalar(_) => None,
     };
     let other = minuend.as_ref().map_or(other, |t| TensorOrScalar::Tensor(AnyTensor(t)));
     let mut given = None;
     let out = resized(call, out, &mut given, (&sizes, &View::contiguous_strides(&sizes)))?;
     let arguments = [other.into(), x.into(), Argument::Number(alpha)];
-    operator_of(call, out, Rule::Exact, &functions::RSUB, &arguments)
+    operator_of(call, out, &functions::RSUB, &arguments)
 }
 
-/// `beta * self + alpha * vec1 vec2^T`; self is not read where beta is 0.
+/// `beta * self + alpha * vec1 vec2^T`; self is not read if beta is 0.
 fn addr(call: &mut Call, t: &View, x: &View, y: &View, beta: Scalar, alpha: Scalar, out: Out) -> Result<()> {
     check!(
         x.dim() == 1 && y.dim() == 1,

@@ -1,4 +1,4 @@
-//! Functions of two tensors beside arithmetic: angles, lengths, logarithms, signs, bits.
+//! Functions of two tensors other than arithmetic: angles, lengths, logarithms, signs, bits.
 
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::Call;
@@ -7,7 +7,6 @@ use crate::pointwise::operator::{common_dtype, operator, operator_of};
 use crate::tensor::promote::result_type;
 use crate::{check, operators};
 use dml_compute::pointwise::binary as functions;
-use dml_compute::pointwise::operator::Rule;
 use dml_kernel::DType;
 
 operators! {
@@ -40,7 +39,7 @@ operators! {
         "aten::heaviside_(Tensor(a!) self, Tensor values) -> Tensor(a!)",
         "aten::heaviside.out(Tensor self, Tensor values, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    log_add_exp(self, other, out) {
+    log_add_exp(self, other, out).complex(Complex::of(&functions::LOGADDEXP)) {
         "aten::logaddexp(Tensor self, Tensor other) -> Tensor",
         "aten::logaddexp.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
     }
@@ -79,26 +78,26 @@ operators! {
 }
 
 fn atan2(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
-    operator(call, out, Rule::Float, &functions::ATAN2, &[x, y], &[])
+    operator(call, out, &functions::ATAN2, &[x, y], &[])
 }
 
-/// Scaled by the larger one, so that squares do not overflow. An infinity wins over NaN.
+/// Scaled by the larger operand, so that squares do not overflow. An infinity wins over NaN.
 fn hypot(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
     floats_only(call, x, y, "hypot")?;
-    operator(call, out, Rule::Promote, &functions::HYPOT, &[x, y], &[])
+    operator(call, out, &functions::HYPOT, &[x, y], &[])
 }
 
-/// `self * log(other)`, 0 where self is 0 unless other is NaN
+/// `self * log(other)`, 0 if self is 0 unless other is NaN
 fn xlogy(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
-    operator(call, out, Rule::Float, &functions::XLOGY, &[x, y], &[])
+    operator(call, out, &functions::XLOGY, &[x, y], &[])
 }
 
 fn xlog1py(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
-    operator(call, out, Rule::Float, &functions::XLOG1PY, &[x, y], &[])
+    operator(call, out, &functions::XLOG1PY, &[x, y], &[])
 }
 
 fn sign_of(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
-    operator(call, out, Rule::Float, &functions::COPYSIGN, &[x, y], &[])
+    operator(call, out, &functions::COPYSIGN, &[x, y], &[])
 }
 
 /// 0 below zero, 1 above, `values` at zero
@@ -107,40 +106,40 @@ fn heaviside(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()
     if let Out::Into(t) = out {
         check!(t.dtype == x.dtype, Runtime, "heaviside is not yet implemented for tensors with different dtypes.");
     }
-    operator(call, out, Rule::Promote, &functions::HEAVISIDE, &[x, y], &[])
+    operator(call, out, &functions::HEAVISIDE, &[x, y], &[])
 }
 
 /// `log(e^self + e^other)`
 fn log_add_exp(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
     floats_only(call, x, y, "logaddexp")?;
-    operator(call, out, Rule::Promote, &functions::LOGADDEXP, &[x, y], &[])
+    operator(call, out, &functions::LOGADDEXP, &[x, y], &[])
 }
 
 /// `log2(2^self + 2^other)`
 fn log_add_exp2(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
     floats_only(call, x, y, "logaddexp2")?;
-    operator(call, out, Rule::Promote, &functions::LOGADDEXP2, &[x, y], &[])
+    operator(call, out, &functions::LOGADDEXP2, &[x, y], &[])
 }
 
 fn gcd(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
     integers_only(call, x, y, "gcd")?;
-    operator(call, out, Rule::Promote, &functions::GCD, &[x, y], &[])
+    operator(call, out, &functions::GCD, &[x, y], &[])
 }
 
 fn lcm(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
     integers_only(call, x, y, "lcm")?;
-    operator(call, out, Rule::Promote, &functions::LCM, &[x, y], &[])
+    operator(call, out, &functions::LCM, &[x, y], &[])
 }
 
-/// Shifts by less than 0 or by the width and more give 0, to the right the sign.
+/// Shifts by negative numbers or by at least the width give 0, to the right the sign.
 fn left_shift(call: &mut Call, x: AnyTensor, y: TensorOrScalar, out: Out) -> Result<()> {
     check_shift(call, x, y, "lshift")?;
-    operator_of(call, out, Rule::Promote, &functions::SHIFT_LEFT, &[x.into(), y.into()])
+    operator_of(call, out, &functions::SHIFT_LEFT, &[x.into(), y.into()])
 }
 
 fn right_shift(call: &mut Call, x: AnyTensor, y: TensorOrScalar, out: Out) -> Result<()> {
     check_shift(call, x, y, "rshift")?;
-    operator_of(call, out, Rule::Promote, &functions::SHIFT_RIGHT, &[x.into(), y.into()])
+    operator_of(call, out, &functions::SHIFT_RIGHT, &[x.into(), y.into()])
 }
 
 fn check_shift(call: &Call, x: AnyTensor, y: TensorOrScalar, name: &str) -> Result<()> {

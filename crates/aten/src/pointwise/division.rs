@@ -1,4 +1,4 @@
-//! Division that rounds, and remainders.
+//! Division with rounding, and remainders.
 
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::Call;
@@ -9,17 +9,16 @@ use crate::{check, operators};
 use dml_compute::pointwise::division::{self as functions, Rounding};
 use dml_compute::pointwise::function::Function;
 use dml_compute::pointwise::kernel::Operand;
-use dml_compute::pointwise::operator::Rule;
 use dml_compute::scalar::Scalar;
 use dml_kernel::DType;
 
 operators! {
-    div(self, other, out) {
-        "aten::div.Tensor(Tensor self, Tensor other) -> Tensor",
-        "aten::div_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+    div(self, other, out).complex(Complex::Run(complex::arithmetic::div)) {
+        hot "aten::div.Tensor(Tensor self, Tensor other) -> Tensor",
+        hot "aten::div_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::div.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    div_mode(self, other, rounding_mode, out) {
+    div_mode(self, other, rounding_mode, out).complex(Complex::Run(complex::arithmetic::div)) {
         "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
         "aten::div_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)",
         "aten::div.out_mode(Tensor self, Tensor other, *, str? rounding_mode, Tensor(a!) out) -> Tensor(a!)",
@@ -50,7 +49,7 @@ operators! {
 
 /// True division; integers become floats.
 fn div(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
-    operator_of(call, out, Rule::Float, &functions::DIV, &[x.into(), Argument::Factor(y)])
+    operator_of(call, out, &functions::DIV, &[x.into(), Argument::Factor(y)])
 }
 
 fn div_mode(call: &mut Call, x: AnyTensor, y: AnyTensor, mode: Option<&str>, out: Out) -> Result<()> {
@@ -81,8 +80,8 @@ fn fmod(call: &mut Call, x: TensorOrScalar, y: TensorOrScalar, out: Out) -> Resu
     divide(call, x, y, out, &functions::FMOD)
 }
 
-/// An operator whose second operand divides. An integer divisor that the host knows to be zero is
-/// an error at once.
+/// An operator whose second operand is a divisor. An integer divisor of zero that the host knows is
+/// an immediate error.
 fn divide(call: &mut Call, x: TensorOrScalar, y: TensorOrScalar, out: Out, function: &'static Function) -> Result<()> {
     let (dividend, divisor) = (number(call, x)?, number(call, y)?);
     let common = result_type(&[x.into(), y.into()], call.host.default_dtype());
@@ -93,10 +92,10 @@ fn divide(call: &mut Call, x: TensorOrScalar, y: TensorOrScalar, out: Out, funct
     }
     let one_divides = divisor.is_some() || matches!(y, TensorOrScalar::Tensor(y) if y.numel() == 1);
     let rounding = Rounding { steps: !one_divides, dividend: dividend.is_some(), divisor: divisor.is_some() };
-    operator_of(call, out, Rule::Promote, rounding.of(function, common), &[x.into(), y.into()])
+    operator_of(call, out, rounding.of(function, common), &[x.into(), y.into()])
 }
 
-/// The operand, if it is one number that the host knows.
+/// The operand's value, if it is one number that the host knows.
 fn number(call: &Call, operand: TensorOrScalar) -> Result<Option<Scalar>> {
     Ok(match operand {
         TensorOrScalar::Scalar(s) => Some(s),

@@ -1,4 +1,4 @@
-//! Activations made of exponentials and logarithms: softplus, ELU, Mish, and their gradients.
+//! Activations composed of exponentials and logarithms: softplus, ELU, Mish, and their gradients.
 
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
@@ -57,7 +57,6 @@ fn elu(call: &mut Call, x: AnyTensor, alpha: Number, scale: Number, input_scale:
     float_operator(call, out, &functions::ELU, &[x], &[alpha, scale, input_scale])
 }
 
-#[allow(clippy::too_many_arguments)]
 fn elu_backward(
     call: &mut Call,
     grad: AnyTensor,
@@ -78,7 +77,7 @@ fn mish(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
     float_operator(call, out, &functions::MISH, &[x], &[])
 }
 
-/// The gradient is of the input's dtype.
+/// The gradient has the input's dtype.
 fn mish_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor) -> Result<()> {
     let empty = call.empty(x.dtype, &[0])?;
     let out = if grad.dtype == x.dtype { Out::New } else { Out::Into(&empty) };

@@ -1,4 +1,4 @@
-//! Operators on the representation of floats: the neighbouring number, significand and exponent.
+//! Operators on the representation of floats: the next number, mantissa and exponent.
 
 use crate::operator::argument::{AnyTensor, Out, Outs};
 use crate::operator::call::Call;
@@ -10,7 +10,6 @@ use crate::tensor::overlap;
 use crate::{check, operators};
 use dml_compute::pointwise::float_parts::{self as functions, next_after};
 use dml_compute::pointwise::kernel::{self, Input};
-use dml_compute::pointwise::operator::Rule;
 use dml_compute::view::View;
 use dml_compute::view::layout::{preserved_strides, result_strides};
 use dml_kernel::DType;
@@ -34,7 +33,7 @@ operators! {
 fn nextafter(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
     let common = common_dtype(call, &[x, y]);
     check!(common.is_float(), NotImplemented, "\"nextafter_cpu\" not implemented for '{common}'");
-    operator(call, out, Rule::Promote, next_after(common), &[x, y], &[])
+    operator(call, out, next_after(common), &[x, y], &[])
 }
 
 /// Mantissa and exponent: `self = mantissa * 2^exponent`, the mantissa's magnitude 1/2 to 1.
@@ -59,7 +58,7 @@ fn frexp(call: &mut Call, t: &View, outs: Outs) -> Result<()> {
             [Out::Into(given[0]), Out::Into(given[1])]
         }
     };
-    // A result that keeps its shape says how another is laid out that does not.
+    // A result that is not resized determines the strides of one that is.
     let strides = match outs.iter().filter_map(|out| out.given()).find(|given| given.sizes == t.sizes) {
         Some(kept) => result_strides(&t.sizes, &[kept, t]),
         None => preserved_strides(t),
@@ -88,13 +87,13 @@ fn frexp(call: &mut Call, t: &View, outs: Outs) -> Result<()> {
 }
 
 /// `self * 2^exponent` of a float and an integer, rounded once. Of other dtypes PyTorch composes it
-/// (`plugin/ldexp.cpp`).
+/// (`plugin/operators/stubs.cpp`).
 fn ldexp(call: &mut Call, x: AnyTensor, exponent: AnyTensor, out: Out) -> Result<()> {
     check_float(&x, "ldexp_cpu")?;
     check_not_bool(&exponent, "ldexp_cpu_exp")?;
     let inputs = [input(call, &x)?, input(call, &exponent)?];
     let out = result_tensor(call, out, x.dtype, &inputs)?;
-    // bfloat16 has no room for the exponents that lead from its smallest numbers to its largest.
+    // bfloat16 cannot represent the exponents that lead from its smallest to its largest numbers.
     let wide = if x.dtype == DType::F64 { DType::F64 } else { DType::F32 };
     kernel::run(call, &functions::LDEXP, &[&out], &inputs, wide)?;
     call.ret(out);

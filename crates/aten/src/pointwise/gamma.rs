@@ -1,5 +1,5 @@
-//! The gamma function's relatives: its logarithm and derivatives, incomplete and multivariate ones,
-//! and zeta.
+//! Functions related to the gamma function: its logarithm and derivatives, incomplete and
+//! multivariate ones, and zeta.
 
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
@@ -8,7 +8,6 @@ use crate::pointwise::operator::{Argument, check_not_half, common_dtype, operato
 use crate::{check, operators};
 use dml_compute::pointwise::function::Function;
 use dml_compute::pointwise::gamma as functions;
-use dml_compute::pointwise::operator::Rule;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::{Dims, View};
 use dml_kernel::DType;
@@ -57,15 +56,15 @@ operators! {
 }
 
 fn lgamma(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
-    operator_of(call, out, Rule::Float, &functions::LGAMMA, &[x.into()])
+    operator_of(call, out, &functions::LGAMMA, &[x.into()])
 }
 
 fn digamma(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
-    operator_of(call, out, Rule::Float, &functions::DIGAMMA, &[x.into()])
+    operator_of(call, out, &functions::DIGAMMA, &[x.into()])
 }
 
-/// `p (p - 1) / 4 log(pi) + sum of lgamma(self - j / 2)`, j from 0 to p - 1. As the sum that it is
-/// on the CPU, the result is contiguous.
+/// `p (p - 1) / 4 log(pi) + sum of lgamma(self - j / 2)`, j from 0 to p - 1. Since the CPU computes
+/// it as a sum, the result is contiguous.
 fn mvlgamma(call: &mut Call, x: AnyTensor, p: i64, out: Out) -> Result<()> {
     check!(x.dtype != DType::Bool, Runtime, "The input tensor may not be a boolean tensor.");
     check!(p >= 1, Runtime, "p has to be greater than or equal to 1");
@@ -76,7 +75,7 @@ fn mvlgamma(call: &mut Call, x: AnyTensor, p: i64, out: Out) -> Result<()> {
     let out = strided(call, out, &mut result, dtype, (&x.sizes, &strides))?;
     let constant = (p as f64) * (p as f64 - 1.0) / 4.0 * std::f64::consts::PI.ln();
     let arguments = [x.into(), Argument::Number(Number::Int(p)), Argument::Number(Number::Double(constant))];
-    operator_of(call, out, Rule::Float, &functions::MVLGAMMA, &arguments)
+    operator_of(call, out, &functions::MVLGAMMA, &arguments)
 }
 
 /// The n-th derivative of [`special::digamma`], `(-1)^(n + 1) n! zeta(n + 1, self)` for n > 0.
@@ -86,43 +85,43 @@ fn polygamma(call: &mut Call, n: i64, x: AnyTensor, out: Out) -> Result<()> {
         return digamma(call, x, out);
     }
     if n == 1 {
-        // CPU has an algorithm of its own for it, which knows the limits at the infinities.
-        return operator_of(call, out, Rule::Float, &functions::TRIGAMMA, &[x.into()]);
+        // The CPU has a separate algorithm for it, with the limits at the infinities.
+        return operator_of(call, out, &functions::TRIGAMMA, &[x.into()]);
     }
-    // Beyond 170 it is infinite.
+    // Beyond 170 the factorial is infinite.
     let factorial: f64 = (1..=n.min(171)).map(|k| k as f64).product();
     let factor = if n % 2 == 0 { -factorial } else { factorial };
     let arguments = [x.into(), Argument::Number(Number::Int(n + 1)), Argument::Number(Number::Double(factor))];
-    operator_of(call, out, Rule::Float, &functions::POLYGAMMA, &arguments)
+    operator_of(call, out, &functions::POLYGAMMA, &arguments)
 }
 
 /// The Hurwitz zeta function of exponent `self` from `other` on.
 fn zeta(call: &mut Call, s: AnyTensor, from: AnyTensor, out: Out) -> Result<()> {
     check_not_half(call, &[s, from], "zeta")?;
-    operator_of(call, out, Rule::Float, &functions::ZETA, &[s.into(), from.into()])
+    operator_of(call, out, &functions::ZETA, &[s.into(), from.into()])
 }
 
-/// Regularized incomplete gamma functions of `self`, to and from `other`.
+/// Regularized incomplete gamma functions of `self`, up to and from `other`.
 fn incomplete(call: &mut Call, a: AnyTensor, x: AnyTensor, out: Out, function: &'static Function) -> Result<()> {
     let common = common_dtype(call, &[a, x]);
     check!(common.is_float(), NotImplemented, "\"{}_cpu\" not implemented for '{common}'", function.name);
-    operator_of(call, out, Rule::Promote, function, &[a.into(), x.into()])
+    operator_of(call, out, function, &[a.into(), x.into()])
 }
 
-/// How samples of gamma distributions move with their shapes, `self`. Of 16-bit floats too, which
-/// CUDA has and CPU has not.
+/// The derivative of samples of gamma distributions with respect to their shapes, `self`. Also for
+/// 16-bit floats, which CUDA supports and the CPU does not.
 fn standard_gamma_grad(call: &mut Call, shape: AnyTensor, sample: AnyTensor) -> Result<()> {
     gradient(call, &functions::STANDARD_GAMMA_GRAD, &[shape, sample])
 }
 
-/// How an element of a Dirichlet sample moves with its own concentration, but for a factor that all
-/// elements share.
+/// The derivative of an element of a Dirichlet sample with respect to its own concentration,
+/// without a factor that all elements share.
 fn dirichlet_grad(call: &mut Call, x: AnyTensor, alpha: AnyTensor, total: AnyTensor) -> Result<()> {
     check_not_half(call, &[x, alpha, total], "_dirichlet_grad")?;
     gradient(call, &functions::DIRICHLET_GRAD, &[x, alpha, total])
 }
 
-/// Of floats of one dtype, and nothing else; the result is contiguous.
+/// For floats of one dtype only; the result is contiguous.
 fn gradient(call: &mut Call, function: &'static Function, tensors: &[AnyTensor]) -> Result<()> {
     let dtype = tensors[0].dtype;
     for t in tensors {
@@ -133,5 +132,5 @@ fn gradient(call: &mut Call, function: &'static Function, tensors: &[AnyTensor])
     let sizes = tensors.iter().try_fold(Dims::new(), |sizes, t| call.broadcast(&sizes, &t.sizes))?;
     let (mut result, strides) = (None, View::contiguous_strides(&sizes));
     let out = strided(call, Out::New, &mut result, dtype, (&sizes, &strides))?;
-    operator_of(call, out, Rule::Exact, function, &arguments)
+    operator_of(call, out, function, &arguments)
 }

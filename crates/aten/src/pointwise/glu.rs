@@ -28,8 +28,8 @@ operators! {
     }
 }
 
-/// `dim` as a dimension of `x`, which can be halved.
-fn halved(call: &Call, x: &View, dim: i64, name: &str) -> Result<usize> {
+/// `dim` as a dimension of `x` with an even size.
+fn half_dimension(call: &Call, x: &View, dim: i64, name: &str) -> Result<usize> {
     check!(x.dim() > 0, Runtime, "glu does not support 0-dimensional tensors");
     let dim = call.wrap_dim(dim, x.dim())?;
     let n = x.sizes[dim];
@@ -52,7 +52,7 @@ fn check_half(t: &View, x: &View, dim: usize, name: &str) -> Result<()> {
 }
 
 fn glu(call: &mut Call, x: &View, dim: i64, out: Out) -> Result<()> {
-    let dim = halved(call, x, dim, "glu_cpu")?;
+    let dim = half_dimension(call, x, dim, "glu_cpu")?;
     let [a, b] = halves(x, dim);
     let strides = || result_strides(&a.sizes, &[&a, &b]);
     let out = call.result_strided(out.given(), x.dtype, &a.sizes, strides)?;
@@ -62,7 +62,7 @@ fn glu(call: &mut Call, x: &View, dim: i64, out: Out) -> Result<()> {
 }
 
 fn backward(call: &mut Call, grad: &View, x: &View, dim: i64, out: Out) -> Result<()> {
-    let dim = halved(call, x, dim, "glu_backward_cpu")?;
+    let dim = half_dimension(call, x, dim, "glu_backward_cpu")?;
     let [a, b] = halves(x, dim);
     let sizes = call.broadcast(&grad.sizes, &a.sizes)?;
     check!(
@@ -79,9 +79,9 @@ fn backward(call: &mut Call, grad: &View, x: &View, dim: i64, out: Out) -> Resul
     Ok(())
 }
 
-/// How the result changes along `dx`.
+/// The derivative of the result along `dx`.
 fn jvp(call: &mut Call, result: &View, x: &View, dx: &View, dim: i64) -> Result<()> {
-    let dim = halved(call, x, dim, "glu_jvp")?;
+    let dim = half_dimension(call, x, dim, "glu_jvp")?;
     check_half(result, x, dim, "glu_jvp")?;
     check!(dx.sizes == x.sizes, Runtime, "glu_jvp: x has shape {:?}, dx {:?}", x.sizes.as_slice(), dx.sizes.as_slice());
     let ([_, b], [da, db]) = (halves(x, dim), halves(dx, dim));
@@ -91,7 +91,7 @@ fn jvp(call: &mut Call, result: &View, x: &View, dx: &View, dim: i64) -> Result<
     Ok(())
 }
 
-/// How the gradient changes along `dgrad_glu` and `dx`.
+/// The derivative of the gradient along `dgrad_glu` and `dx`.
 fn backward_jvp(
     call: &mut Call,
     grad_x: &View,
@@ -101,7 +101,7 @@ fn backward_jvp(
     dx: &View,
     dim: i64,
 ) -> Result<()> {
-    let dim = halved(call, x, dim, "glu_backward_jvp")?;
+    let dim = half_dimension(call, x, dim, "glu_backward_jvp")?;
     for t in [grad, dgrad] {
         check_half(t, x, dim, "glu_backward_jvp")?;
     }

@@ -20,6 +20,7 @@ pub mod selection;
 pub mod special;
 pub mod ternary;
 pub mod unary;
+pub mod windows;
 
 use crate::operator::Operator;
 
@@ -44,4 +45,5 @@ pub const OPERATORS: &[&[Operator]] = &[
     special::OPERATORS,
     ternary::OPERATORS,
     unary::OPERATORS,
+    windows::OPERATORS,
 ];

@@ -1,4 +1,4 @@
-//! Operators on the pointwise kernel: arguments to operands, type promotion, and the result's
+//! Pointwise operators: conversion of arguments to operands, type promotion, and the result's
 //! shape, strides and dtype.
 
 use crate::check;
@@ -38,15 +38,15 @@ pub fn operand_of<'t>(call: &Call, t: &'t View) -> Result<Operand<'t>> {
     Ok(Operand::Tensor(t))
 }
 
-/// Checks that a tensor is of floats, for operators that do not promote integers.
+/// Checks that a tensor has a floating dtype, for operators that do not promote integers.
 pub fn check_float(t: &View, name: &str) -> Result<()> {
     let dtype = t.dtype;
     check!(dtype.is_float(), NotImplemented, "\"{name}\" not implemented for '{dtype}'");
     Ok(())
 }
 
-/// [`operator`] of tensors that meet in a float dtype, as an activation and its gradient; others
-/// are refused. That of a single tensor casts nothing to `out=`, as on CPU.
+/// [`operator`] for tensors with a floating common dtype, as an activation and its gradient; other
+/// dtypes are errors. With a single tensor nothing is cast to `out=`, as on the CPU.
 pub fn float_operator(
     call: &mut Call,
     out: Out,
@@ -60,17 +60,17 @@ pub fn float_operator(
         check_all_fit(numbers, accumulator(common))
     };
     let rule = if tensors.len() == 1 { Rule::Exact } else { Rule::Promote };
-    checked_operator(call, out, rule, function, tensors, numbers, check)
+    ruled_operator(call, out, rule, function.into(), &arguments_of(tensors, numbers), &check)
 }
 
-/// The dtype in which tensors meet.
+/// The common dtype of tensors.
 pub fn common_dtype(call: &Call, tensors: &[AnyTensor]) -> DType {
     let promoted: SmallVec<[Promoted; 4]> = tensors.iter().map(|t| Promoted::Tensor(t)).collect();
     result_type(&promoted, call.host.default_dtype())
 }
 
-/// Checks that the tensor arguments do not meet in a 16-bit float, for operators that CPU has for
-/// wider ones only.
+/// Checks that the tensors' common dtype is not a 16-bit float, for operators that the CPU has only
+/// for wider ones.
 pub fn check_not_half(call: &Call, tensors: &[AnyTensor], name: &str) -> Result<()> {
     let dtype = common_dtype(call, tensors);
     let name = name.strip_prefix("special_").unwrap_or(name);
@@ -79,14 +79,14 @@ pub fn check_not_half(call: &Call, tensors: &[AnyTensor], name: &str) -> Result<
     Ok(())
 }
 
-/// Checks that a tensor is not of bools.
+/// Checks that a tensor is not a bool tensor.
 pub fn check_not_bool(t: &View, name: &str) -> Result<()> {
     let dtype = t.dtype;
     check!(dtype != DType::Bool, NotImplemented, "\"{name}\" not implemented for '{dtype}'");
     Ok(())
 }
 
-/// Checks that a tensor is of integers or bools.
+/// Checks that a tensor has an integer or bool dtype.
 pub fn check_integral(t: &View, name: &str) -> Result<()> {
     let dtype = t.dtype;
     check!(!dtype.is_float(), NotImplemented, "\"{name}\" not implemented for '{dtype}'");
@@ -100,9 +100,9 @@ pub enum Argument<'a> {
     Tensor(AnyTensor<'a>),
     /// A tensor that, if it is a number, is not rounded to halves first: see [`unrounded`].
     Factor(AnyTensor<'a>),
-    /// A number that takes part in type promotion, as a Python scalar operand does.
+    /// A number that takes part in type promotion, like a Python scalar operand.
     Scalar(Number),
-    /// A number that does not: it is converted to the common dtype.
+    /// A number that does not take part in type promotion: it is converted to the common dtype.
     Number(Number),
 }
 
@@ -121,55 +121,56 @@ impl<'a> From<TensorOrScalar<'a>> for Argument<'a> {
     }
 }
 
-/// Runs a pointwise operator of tensors with numbers that do not promote. The function gets the
-/// tensors' elements, then the numbers, all in the common dtype's compute type.
+/// Runs a pointwise operator on tensors and numbers that do not promote. The function determines
+/// the dtype of the result. It gets the tensors' elements, then the numbers, all in the common
+/// dtype's compute type.
 pub fn operator(
     call: &mut Call,
     out: Out,
-    rule: Rule,
     function: impl Into<Variant>,
     tensors: &[AnyTensor],
     numbers: &[Number],
 ) -> Result<()> {
-    checked_operator(call, out, rule, function, tensors, numbers, |_| Ok(()))
+    checked_operator(call, out, function, tensors, numbers, |_| Ok(()))
 }
 
-/// [`operator`], with a check of the dtype in which the tensors meet before all others.
-#[allow(clippy::too_many_arguments)]
+/// [`operator`], with a check of the common dtype before all other checks.
 pub fn checked_operator(
     call: &mut Call,
     out: Out,
-    rule: Rule,
     function: impl Into<Variant>,
     tensors: &[AnyTensor],
     numbers: &[Number],
     check: impl Fn(DType) -> Result<()>,
 ) -> Result<()> {
-    let mut arguments: SmallVec<[Argument; 4]> = SmallVec::new();
+    let variant = function.into();
+    ruled_operator(call, out, variant.function.rule, variant, &arguments_of(tensors, numbers), &check)
+}
+
+/// Tensors, followed by numbers that do not promote.
+#[inline]
+pub fn arguments_of<'t>(tensors: &[AnyTensor<'t>], numbers: &[Number]) -> SmallVec<[Argument<'t>; 4]> {
+    let mut arguments = SmallVec::new();
     for &t in tensors {
         arguments.push(Argument::Tensor(t));
     }
     for &n in numbers {
         arguments.push(Argument::Number(n));
     }
-    operator_with(call, out, rule, function.into(), &arguments, &check)
+    arguments
 }
 
-/// Runs a pointwise operator of any mix of arguments; the function gets them in order, in the
-/// common dtype's compute type. Operands that it guards must have certain values: of others, the
-/// device raises CPU's error at the next synchronisation or launch.
-pub fn operator_of(
-    call: &mut Call,
-    out: Out,
-    rule: Rule,
-    function: impl Into<Variant>,
-    arguments: &[Argument],
-) -> Result<()> {
-    operator_with(call, out, rule, function.into(), arguments, &|_| Ok(()))
+/// Runs a pointwise operator on any mix of arguments; the function gets them in order, in the
+/// common dtype's compute type. For invalid values of operands that the function guards, the device
+/// raises the CPU's error at the next synchronisation or launch.
+pub fn operator_of(call: &mut Call, out: Out, function: impl Into<Variant>, arguments: &[Argument]) -> Result<()> {
+    let variant = function.into();
+    ruled_operator(call, out, variant.function.rule, variant, arguments, &|_| Ok(()))
 }
 
-/// [`operator_of`], with a check of the dtype in which the arguments meet.
-fn operator_with(
+/// [`operator_of`] with a rule for the dtype of the result that differs from the function's, and a
+/// check of the common dtype.
+pub fn ruled_operator(
     call: &mut Call,
     out: Out,
     rule: Rule,
@@ -192,7 +193,7 @@ fn operator_with(
         common = call.host.default_dtype();
     }
     let mut inputs = Operands::new();
-    // A number that is compared is rounded first; results are rounded later.
+    // A number for a comparison is rounded first; results are rounded later.
     let compared = |n| if rule == Rule::Bool { rounded(n, common) } else { n };
     for argument in arguments {
         inputs.push(match *argument {
@@ -214,6 +215,7 @@ fn operator_with(
         Rule::Bool => DType::Bool,
         Rule::As(dtype) => dtype,
         Rule::Promote | Rule::Exact | Rule::Float => common,
+        Rule::Real => common.real(),
     };
     if rule == Rule::Exact {
         structured::check_same(out, result)?;
@@ -221,7 +223,8 @@ fn operator_with(
     let out = result_of(call, out, result, &inputs)?;
     let factors = arguments.iter().filter_map(|a| if let Argument::Factor(AnyTensor(t)) = a { Some(*t) } else { None });
     let computed = unrounded(common, factors);
-    // What `out=` of another dtype takes is the result, wrapped or rounded to its own.
+    // An `out=` of another dtype gets the result after rounding or wrapping to the result's own
+    // dtype.
     let exact = out.dtype == result || result == DType::Bool;
     // A real number in a complex tensor has an imaginary part of 0.
     let both = out.dtype.is_complex().then(|| parts(&out));
@@ -234,8 +237,8 @@ fn operator_with(
     Ok(())
 }
 
-/// The tensor that holds the result of a pointwise operator on `inputs`, by PyTorch's rules for
-/// shapes, strides, in-place and `out=` arguments.
+/// The tensor for the result of a pointwise operator on `inputs`, by PyTorch's rules for shapes,
+/// strides, in-place and `out=` arguments.
 pub fn result_tensor(call: &Call, out: Out, dtype: DType, inputs: &[Input]) -> Result<View> {
     let out = result_of(call, out, dtype, &operands(inputs))?;
     if out.dtype.is_complex() && !dtype.is_complex() {
@@ -244,25 +247,24 @@ pub fn result_tensor(call: &Call, out: Out, dtype: DType, inputs: &[Input]) -> R
     Ok(out)
 }
 
-/// [`result_tensor`] of operands that are only looked at. It may be complex where the result is of
-/// reals.
+/// [`result_tensor`] for operands of any kind. It may be complex for a real result.
 pub fn result_of(call: &Call, out: Out, dtype: DType, inputs: &[Operand]) -> Result<View> {
     match out {
         Out::New => {
             let sizes = broadcast_sizes(call, inputs)?;
             Ok(call.empty_strided(dtype, &sizes, &new_strides(&sizes, inputs))?)
         }
-        Out::InPlace(t) => written(call, t, dtype, inputs),
+        Out::InPlace(t) => checked_result(call, t, dtype, inputs),
         // An input that is also the result keeps its shape, as in place.
         Out::Into(t) if t.handle != 0 && tensors(inputs).any(|input| input.handle == t.handle) => {
-            written(call, t, dtype, inputs)
+            checked_result(call, t, dtype, inputs)
         }
         Out::Into(t) => {
-            // As it is given, before it is resized, and after.
+            // Checked as given, before it is resized, and after.
             overlap::check_internal(t)?;
             overlap::check_partial(t, tensors(inputs))?;
             let sizes = broadcast_sizes(call, inputs)?;
-            // As it is given, before it is resized.
+            // Checked as given, before it is resized.
             overlap::check_internal(t)?;
             let t = call.given_strided(t, dtype, &sizes, || new_strides(&sizes, inputs))?;
             overlap::check_partial(&t, tensors(inputs))?;
@@ -271,44 +273,42 @@ pub fn result_of(call: &Call, out: Out, dtype: DType, inputs: &[Operand]) -> Res
     }
 }
 
-/// `out`, but for a new result one of these strides: of operators whose result does not lie as
-/// their inputs do.
+/// `out`, or a new result with these strides: for operators whose result does not follow its
+/// inputs' strides.
 pub fn strided<'t>(
     call: &Call,
     out: Out<'t>,
-    place: &'t mut Option<View>,
+    slot: &'t mut Option<View>,
     dtype: DType,
     (sizes, strides): (&[i64], &[i64]),
 ) -> Result<Out<'t>> {
     Ok(match out {
-        Out::New => Out::Into(place.insert(call.empty_strided(dtype, sizes, strides)?)),
+        Out::New => Out::Into(slot.insert(call.empty_strided(dtype, sizes, strides)?)),
         given => given,
     })
 }
 
-/// `out`, resized to these sizes first if it has others: of overloads that judge the resized tensor
-/// alone.
+/// `out`, resized first if it has other sizes: for overloads that check only the resized tensor.
 pub fn resized<'t>(
     call: &Call,
     out: Out<'t>,
-    place: &'t mut Option<View>,
+    slot: &'t mut Option<View>,
     (sizes, strides): (&[i64], &[i64]),
 ) -> Result<Out<'t>> {
     Ok(match out {
         Out::Into(t) if t.sizes.as_slice() != sizes => {
-            Out::Into(place.insert(call.result_strided(Some(t), t.dtype, sizes, || Dims::from_slice(strides))?))
+            Out::Into(slot.insert(call.result_strided(Some(t), t.dtype, sizes, || Dims::from_slice(strides))?))
         }
         given => given,
     })
 }
 
-/// `t` as the place of the result of a pointwise operator on `inputs`: its shape and dtype must
-/// take the result.
+/// `t` as the result of a pointwise in-place operator on `inputs`: checks its shape and dtype.
 pub fn in_place(call: &Call, t: &View, dtype: DType, inputs: &[Input]) -> Result<View> {
-    written(call, t, dtype, &operands(inputs))
+    checked_result(call, t, dtype, &operands(inputs))
 }
 
-fn written(call: &Call, t: &View, dtype: DType, inputs: &[Operand]) -> Result<View> {
+fn checked_result(call: &Call, t: &View, dtype: DType, inputs: &[Operand]) -> Result<View> {
     let sizes = broadcast_sizes(call, inputs)?;
     check!(
         t.sizes == sizes,
@@ -328,7 +328,7 @@ fn written(call: &Call, t: &View, dtype: DType, inputs: &[Operand]) -> Result<Vi
     Ok(t.clone())
 }
 
-/// The common shape of the tensors among the inputs.
+/// The broadcast shape of the tensors among the inputs.
 fn broadcast_sizes(call: &Call, inputs: &[Operand]) -> Result<Dims> {
     let mut all = tensors(inputs);
     let Some(first) = all.next() else { return Ok(Dims::new()) };

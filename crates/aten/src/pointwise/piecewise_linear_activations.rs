@@ -1,4 +1,4 @@
-//! Activations of straight pieces: hard sigmoid and swish, shrinkage, PReLU, and their gradients.
+//! Piecewise linear activations: hard sigmoid and swish, shrinkage, PReLU, and their gradients.
 
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
@@ -85,7 +85,7 @@ fn softshrink(call: &mut Call, x: AnyTensor, lambda: Number, out: Out) -> Result
     float_operator(call, out, &functions::SOFTSHRINK, &[x], &[lambda])
 }
 
-/// The limit of halves is a half.
+/// Checks that the limit is representable in the tensors' common dtype.
 fn check_lambda(call: &Call, tensors: &[AnyTensor], lambda: Number) -> Result<()> {
     let common = common_dtype(call, tensors);
     if common.is_float() { check_fits(lambda, common) } else { Ok(()) }
@@ -96,7 +96,7 @@ fn hardshrink(call: &mut Call, x: AnyTensor, lambda: Number, out: Out) -> Result
     float_operator(call, out, &functions::HARDSHRINK, &[x], &[lambda])
 }
 
-/// Of both shrinkages.
+/// The gradient of both shrinkages.
 fn shrink_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, lambda: Number, out: Out) -> Result<()> {
     check_lambda(call, &[grad, x], lambda)?;
     float_operator(call, out, &functions::SHRINK_BACKWARD, &[grad, x], &[lambda])
@@ -110,7 +110,7 @@ fn prelu(call: &mut Call, x: AnyTensor, weight: AnyTensor) -> Result<()> {
     float_operator(call, out, &functions::PRELU, &[x, weight], &[])
 }
 
-/// The gradients of the input and of the weight, the latter not yet summed.
+/// The gradients of the input and of the weight; the latter is not summed yet.
 fn prelu_backward(call: &mut Call, grad: &View, x: &View, weight: &View) -> Result<()> {
     let dtype = x.dtype;
     structured::check_inputs([weight, grad], dtype)?;

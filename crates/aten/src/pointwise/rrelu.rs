@@ -20,9 +20,8 @@ operators! {
     }
 }
 
-/// In training the noise becomes each element's slope, 1 where the element is positive. A new
-/// result is contiguous.
-#[allow(clippy::too_many_arguments)]
+/// In training the noise is overwritten by each element's slope, 1 where the element is positive. A
+/// new result is contiguous.
 fn rrelu(
     call: &mut Call,
     x: &View,

@@ -4,9 +4,10 @@ use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::Call;
 use crate::operator::conversion::check_all_fit;
 use crate::operator::error::{Error, Result};
-use crate::pointwise::operator::{common_dtype, input, operator_of, result_tensor};
+use crate::pointwise::operator::{Argument, common_dtype, input, result_tensor, ruled_operator};
 use crate::tensor::promote::{Promoted, result_type};
 use crate::{check, operators};
+use dml_compute::pointwise::function::Function;
 use dml_compute::pointwise::operator::Rule;
 use dml_compute::pointwise::{comparison, kernel, selection as functions};
 use dml_compute::scalar::Scalar as Number;
@@ -14,8 +15,8 @@ use dml_kernel::DType;
 use smallvec::SmallVec;
 
 operators! {
-    where_(condition, self, other, out) {
-        "aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+    where_(condition, self, other, out).complex(Complex::Run(complex::where_)).float8(float8::choose) {
+        hot "aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
         "aten::where.self_out(Tensor condition, Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
     }
     clamp(self, min, max, out) {
@@ -27,7 +28,7 @@ operators! {
         "aten::clamp.Tensor_out(Tensor self, Tensor? min=None, Tensor? max=None, *, Tensor(a!) out) -> Tensor(a!)",
     }
     clamp_min(self, min, out) {
-        "aten::clamp_min(Tensor self, Scalar min) -> Tensor",
+        hot "aten::clamp_min(Tensor self, Scalar min) -> Tensor",
         "aten::clamp_min_(Tensor(a!) self, Scalar min) -> Tensor(a!)",
         "aten::clamp_min.out(Tensor self, Scalar min, *, Tensor(a!) out) -> Tensor(a!)",
         "aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
@@ -62,7 +63,7 @@ fn where_(call: &mut Call, condition: AnyTensor, x: AnyTensor, y: AnyTensor, out
     Ok(())
 }
 
-/// Checks that a dtype in which a limit and a tensor meet can hold the limit, as the CPU does.
+/// Checks that the common dtype of a limit and a tensor can represent the limit, as the CPU does.
 pub fn check_limit(limit: Number, common: DType) -> Result<()> {
     check!(common != DType::Bool, NotImplemented, "\"clamp_scalar_cpu\" not implemented for 'Bool'");
     check_all_fit(&[limit], common)
@@ -82,12 +83,25 @@ fn check_limits(call: &Call, x: AnyTensor, limits: &[TensorOrScalar]) -> Result<
     Ok(())
 }
 
-/// Limits that are numbers cast nothing to `out=`, tensors do.
-fn rule(limits: &[TensorOrScalar]) -> Rule {
-    if limits.iter().any(|limit| matches!(limit, TensorOrScalar::Tensor(_))) { Rule::Promote } else { Rule::Exact }
+/// Runs a function of a tensor and its limits. With scalar limits nothing is cast to `out=`, with
+/// tensor limits the result is cast.
+fn limited(
+    call: &mut Call,
+    out: Out,
+    function: &'static Function,
+    x: AnyTensor,
+    limits: &[TensorOrScalar],
+) -> Result<()> {
+    let tensors = limits.iter().any(|limit| matches!(limit, TensorOrScalar::Tensor(_)));
+    let mut arguments: SmallVec<[Argument; 4]> = SmallVec::new();
+    arguments.push(x.into());
+    arguments.extend(limits.iter().map(|&limit| limit.into()));
+    ruled_operator(call, out, if tensors { Rule::Promote } else { Rule::Exact }, function.into(), &arguments, &|_| {
+        Ok(())
+    })
 }
 
-/// NaN in any of the three yields NaN. Where the bounds cross, the upper one wins.
+/// NaN in any of the three operands gives NaN. If the bounds cross, the upper one wins.
 fn clamp(
     call: &mut Call,
     x: AnyTensor,
@@ -98,7 +112,7 @@ fn clamp(
     match (low, high) {
         (Some(low), Some(high)) => {
             check_limits(call, x, &[low, high])?;
-            operator_of(call, out, rule(&[low, high]), &functions::CLAMP, &[x.into(), low.into(), high.into()])
+            limited(call, out, &functions::CLAMP, x, &[low, high])
         }
         (Some(low), None) => clamp_min(call, x, low, out),
         (None, Some(high)) => clamp_max(call, x, high, out),
@@ -108,10 +122,10 @@ fn clamp(
 
 fn clamp_min(call: &mut Call, x: AnyTensor, low: TensorOrScalar, out: Out) -> Result<()> {
     check_limits(call, x, &[low])?;
-    operator_of(call, out, rule(&[low]), &comparison::MAXIMUM, &[x.into(), low.into()])
+    limited(call, out, &comparison::MAXIMUM, x, &[low])
 }
 
 fn clamp_max(call: &mut Call, x: AnyTensor, high: TensorOrScalar, out: Out) -> Result<()> {
     check_limits(call, x, &[high])?;
-    operator_of(call, out, rule(&[high]), &comparison::MINIMUM, &[x.into(), high.into()])
+    limited(call, out, &comparison::MINIMUM, x, &[high])
 }

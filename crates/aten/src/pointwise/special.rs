@@ -1,5 +1,5 @@
-//! Functions of one tensor composed of the math library's: inverse hyperbolic, logit, entropy,
-//! sinc, and replacements of what is not a number.
+//! Functions of one tensor composed of the math library's: inverse hyperbolic functions, logit,
+//! entropy, sinc, and the replacement of NaN and infinities.
 
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
@@ -8,7 +8,6 @@ use crate::operator::error::Result;
 use crate::pointwise::operator::{check_float, common_dtype, float_operator, operator, resized, strided};
 use crate::{check, operators};
 use dml_compute::pointwise::function::Function;
-use dml_compute::pointwise::operator::Rule;
 use dml_compute::pointwise::special::{self as functions, largest};
 use dml_compute::pointwise::{arithmetic, unary};
 use dml_compute::scalar::Scalar as Number;
@@ -16,27 +15,27 @@ use dml_compute::view::View;
 use dml_compute::view::layout::preserved_strides;
 
 operators! {
-    float(self, out; &functions::ASINH) {
+    float(self, out; of functions::ASINH) {
         "aten::asinh(Tensor self) -> Tensor",
         "aten::asinh_(Tensor(a!) self) -> Tensor(a!)",
         "aten::asinh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    float(self, out; &functions::ACOSH) {
+    float(self, out; of functions::ACOSH) {
         "aten::acosh(Tensor self) -> Tensor",
         "aten::acosh_(Tensor(a!) self) -> Tensor(a!)",
         "aten::acosh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    float(self, out; &functions::ATANH) {
+    float(self, out; of functions::ATANH) {
         "aten::atanh(Tensor self) -> Tensor",
         "aten::atanh_(Tensor(a!) self) -> Tensor(a!)",
         "aten::atanh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    float(self, out; &functions::SINC) {
+    float(self, out; of functions::SINC) {
         "aten::sinc(Tensor self) -> Tensor",
         "aten::sinc_(Tensor(a!) self) -> Tensor(a!)",
         "aten::sinc.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    float(self, out; &functions::ENTR) {
+    float(self, out; of functions::ENTR) {
         "aten::special_entr(Tensor self) -> Tensor",
         "aten::special_entr.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
@@ -62,10 +61,10 @@ operators! {
 }
 
 fn float(call: &mut Call, x: AnyTensor, out: Out, function: &'static Function) -> Result<()> {
-    operator(call, out, Rule::Float, function, &[x], &[])
+    operator(call, out, function, &[x], &[])
 }
 
-/// `log(x / (1 - x))`, x held `eps` away from 0 and 1. A negative `eps` is none.
+/// `log(x / (1 - x))`, with x clamped to `eps` from 0 and 1. A negative `eps` means none.
 fn logit(call: &mut Call, x: AnyTensor, eps: Option<f64>, out: Out) -> Result<()> {
     let eps = eps.unwrap_or(-1.0);
     if eps < 0.0 {
@@ -73,10 +72,10 @@ fn logit(call: &mut Call, x: AnyTensor, eps: Option<f64>, out: Out) -> Result<()
     }
     check_fits(Number::Double(eps), if x.dtype.is_float() { x.dtype } else { call.host.default_dtype() })?;
     let bounds = [eps, 1.0 - eps].map(Number::Double);
-    operator(call, out, Rule::Float, &functions::LOGIT_EPS, &[x], &bounds)
+    operator(call, out, &functions::LOGIT_EPS, &[x], &bounds)
 }
 
-/// Outside of the range NaN, or 0 where `eps` is given.
+/// Out of range NaN, or 0 if `eps` is given.
 fn logit_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, eps: Option<f64>, out: Out) -> Result<()> {
     let eps = eps.unwrap_or(-1.0);
     let common = common_dtype(call, &[grad, x]);
@@ -112,11 +111,11 @@ fn nan_to_num(
     let out = strided(call, out, &mut result, x.dtype, (&x.sizes, &strides))?;
     let largest = largest(x.dtype);
     let numbers = [nan.unwrap_or(0.0), positive.unwrap_or(largest), negative.unwrap_or(-largest)].map(Number::Double);
-    operator(call, out, Rule::Promote, &functions::NAN_TO_NUM, &[x], &numbers)
+    operator(call, out, &functions::NAN_TO_NUM, &[x], &numbers)
 }
 
-/// Integers as they are. A result that is the input is left alone, expanded or not; another one is
-/// judged when it is resized.
+/// Integers are copied. A result that is the input is not written, expanded or not; another one is
+/// checked when it is resized.
 fn copy(call: &mut Call, x: AnyTensor, out: Out, strides: &[i64]) -> Result<()> {
     if let Out::Into(t) = out
         && t.handle != 0
@@ -128,15 +127,15 @@ fn copy(call: &mut Call, x: AnyTensor, out: Out, strides: &[i64]) -> Result<()> 
     let (mut result, mut larger) = (None, None);
     let out = strided(call, out, &mut result, x.dtype, (&x.sizes, strides))?;
     let out = resized(call, out, &mut larger, (&x.sizes, &View::contiguous_strides(&x.sizes)))?;
-    operator(call, out, Rule::Promote, &arithmetic::IDENTITY, &[x], &[])
+    operator(call, out, &arithmetic::IDENTITY, &[x], &[])
 }
 
 fn round_decimals(call: &mut Call, x: AnyTensor, decimals: i64, out: Out) -> Result<()> {
     check_float(&x, "round_cpu")?;
     let ten = [Number::Double(10f64.powi(decimals.unsigned_abs() as i32))];
     match decimals {
-        0 => operator(call, out, Rule::Exact, &unary::ROUND, &[x], &[]),
-        1.. => operator(call, out, Rule::Exact, &functions::ROUND_UP, &[x], &ten),
-        _ => operator(call, out, Rule::Exact, &functions::ROUND_DOWN, &[x], &ten),
+        0 => operator(call, out, &unary::ROUND, &[x], &[]),
+        1.. => operator(call, out, &functions::ROUND_UP, &[x], &ten),
+        _ => operator(call, out, &functions::ROUND_DOWN, &[x], &ten),
     }
 }

@@ -1,8 +1,8 @@
-//! Fake quantisation: floats rounded to those that integers from `quant_min` to `quant_max` stand
-//! for, given the distance of neighbours (scale) and the integer that stands for 0 (zero point),
-//! and a mask of those that were inside.
+//! Fake quantisation: floats are rounded to those that integers from `quant_min` to `quant_max`
+//! represent, given a scale and a zero point (the integer that represents 0); and a mask of the
+//! floats that were in range.
 //!
-//! As on the CPU numbers are multiplied by the scale's reciprocal, in float32 unless they are
+//! As on the CPU, numbers are multiplied by the scale's reciprocal, in float32 unless they are
 //! float64.
 
 use crate::operator::argument::AnyTensor;
@@ -12,14 +12,13 @@ use crate::pointwise::operator::{input, result_tensor};
 use crate::{check, operators};
 use dml_compute::dtype::accumulator;
 use dml_compute::movement::copy::read_numbers;
-use dml_compute::pointwise::kernel::{self, Input};
-use dml_compute::quantization::fake_quantize::{ZeroPoint, of_axis};
-use dml_compute::quantization::functions::FAKE_QUANTIZE;
+use dml_compute::pointwise::kernel::Input;
+use dml_compute::quantization::fake_quantize::{Quantizer, ZeroPoint, of_axis};
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 use dml_kernel::DType;
 
-/// The message of a zero point outside of the range.
+/// The error message for a zero point out of range.
 pub const ZERO_POINT_OUTSIDE: &str = "`zero_point` must be between `quant_min` and `quant_max`.";
 
 operators! {
@@ -34,61 +33,39 @@ operators! {
     }
 }
 
-/// Scale, zero point and, where the device knows it alone, whether anything is done.
-pub struct Quantizer {
-    /// The distance of neighbours.
-    pub scale: Input,
-    /// What stands for 0.
-    pub zero: Input,
-    /// How it is used.
-    pub kind: ZeroPoint,
-    /// Nothing is done where it is 0.
-    pub enabled: Option<Input>,
-    /// `quant_min, quant_max`
-    pub bounds: [i64; 2],
+/// Runs a quantiser: writes the rounded numbers, and the mask if there is a place for it.
+pub fn quantize(call: &Call, quantizer: Quantizer, x: &View, y: &View, mask: Option<&View>) -> Result<()> {
+    let name = if matches!(quantizer.kind, ZeroPoint::Common | ZeroPoint::Learnt) {
+        "fake_quantize_tensor_cachemask_kernel_type_handling"
+    } else {
+        "fake_quantize_channel_cachemask_cpu_type_handling"
+    };
+    check!(x.dtype.is_float(), NotImplemented, "\"{name}\" not implemented for '{}'", x.dtype);
+    Ok(quantizer.run(call, x, y, mask)?)
 }
 
-impl Quantizer {
-    /// Writes the rounded numbers, and the mask if there is a place for it.
-    pub fn run(self, call: &Call, x: &View, y: &View, mask: Option<&View>) -> Result<()> {
-        let name = if matches!(self.kind, ZeroPoint::Common | ZeroPoint::Learnt) {
-            "fake_quantize_tensor_cachemask_kernel_type_handling"
-        } else {
-            "fake_quantize_channel_cachemask_cpu_type_handling"
-        };
-        check!(x.dtype.is_float(), NotImplemented, "\"{name}\" not implemented for '{}'", x.dtype);
-        let Quantizer { scale, zero, kind, enabled, bounds } = self;
-        let common = accumulator(x.dtype);
-        let [min, max] = bounds.map(|bound| Input::Number(Number::Int(bound), common));
-        let mut inputs = vec![Input::Tensor(x.clone()), scale, zero, min, max];
-        inputs.extend(enabled);
-        let outs: Vec<&View> = std::iter::once(y).chain(mask).collect();
-        Ok(kernel::run(call, FAKE_QUANTIZE.with(kind.flags()), &outs, &inputs, common)?)
-    }
-}
-
-/// Checks the range of integers.
+/// Checks the bounds of integers.
 pub fn check_bounds(min: i64, max: i64) -> Result<()> {
     check!(min <= max, Runtime, "`quant_min` should be less than or         equal to `quant_max`.");
     Ok(())
 }
 
-/// A new tensor as the input lies, of a dtype.
+/// Allocates a tensor with the input's sizes and strides, and a dtype.
 pub fn like(call: &Call, x: &View, dtype: DType) -> Result<View> {
     result_tensor(call, crate::operator::argument::Out::New, dtype, &[Input::Tensor(x.clone())])
 }
 
-/// The only element of a tensor as an input for all elements of another.
+/// A tensor's only element as an input for all elements of another.
 pub fn single(call: &Call, t: &View, what: &str) -> Result<Input> {
     let count = t.numel();
     check!(count == 1, Runtime, "{}: {what} should have one element, not {count}", call.name);
     input(call, &t.as_strided(&[], &[], 0))
 }
 
-/// Runs it with new results, which the call returns.
+/// Runs the fake quantisation with new result tensors, which the call returns.
 pub fn with_mask(call: &mut Call, x: &View, quantizer: Quantizer) -> Result<()> {
     let (y, mask) = (like(call, x, x.dtype)?, like(call, x, DType::Bool)?);
-    quantizer.run(call, x, &y, Some(&mask))?;
+    quantize(call, quantizer, x, &y, Some(&mask))?;
     call.ret(y);
     call.ret(mask);
     Ok(())
@@ -103,7 +80,7 @@ fn per_tensor(call: &mut Call, x: &View, scale: f64, zero: i64, min: i64, max: i
     with_mask(call, x, Quantizer { scale, zero, kind: ZeroPoint::Common, enabled: None, bounds: [min, max] })
 }
 
-/// Scale, zero point and the switch are tensors of one element, which no one waits for.
+/// Scale, zero point and the enable flag are tensors of one element, which are not read back.
 fn per_tensor_on_device(
     call: &mut Call,
     x: &View,
@@ -119,7 +96,7 @@ fn per_tensor_on_device(
     with_mask(call, x, Quantizer { scale, zero, kind: ZeroPoint::Common, enabled, bounds: [min, max] })
 }
 
-/// Waits for integer zero points, which must be within the bounds.
+/// Reads back integer zero points, which have to be within the bounds.
 fn per_channel(call: &mut Call, x: &View, scale: &View, zero: &View, axis: i64, min: i64, max: i64) -> Result<()> {
     let axis = check_channels(call, x, scale, zero, axis)?;
     check_bounds(min, max)?;
@@ -136,14 +113,14 @@ fn per_channel(call: &mut Call, x: &View, scale: &View, zero: &View, axis: i64, 
     with_mask(call, x, quantizer)
 }
 
-/// With a scale and a zero point a channel.
+/// With a scale and a zero point for each channel.
 pub fn of_channels(x: &View, scale: &View, zero: &View, axis: usize, bounds: [i64; 2]) -> Quantizer {
     let kind = if zero.dtype.is_float() { ZeroPoint::FloatOfChannel } else { ZeroPoint::OfChannel };
     let [scale, zero] = [scale, zero].map(|row| Input::Tensor(of_axis(row, x, axis)));
     Quantizer { scale, zero, kind, enabled: None, bounds }
 }
 
-/// Checks scales and zero points of the channels along `axis`, which is returned.
+/// Checks scales and zero points of the channels along `axis`; returns the dimension.
 pub fn check_channels(call: &Call, x: &View, scale: &View, zero: &View, axis: i64) -> Result<usize> {
     let (of_scale, of_zero) = (scale.dtype, zero.dtype);
     check!(matches!(of_scale, DType::F32 | DType::BF16), Runtime, "Scale must be Float or BFloat16, found {of_scale}");

@@ -1,4 +1,4 @@
-//! Fake quantisation whose scale and zero point are learnt: both are floats, and have gradients.
+//! Fake quantisation with learnt scale and zero point: both are floats and have gradients.
 //!
 //! Source: S. Esser et al., "Learned step size quantization", ICLR 2020.
 
@@ -7,15 +7,14 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::pointwise::operator::{input, result_tensor};
 use crate::quantization::fake_quantize::{
-    Quantizer, ZERO_POINT_OUTSIDE, check_bounds, check_channels, like, of_channels,
+    ZERO_POINT_OUTSIDE, check_bounds, check_channels, like, of_channels, quantize,
 };
-use crate::{check, operators};
+use crate::{check, group, operators};
 use dml_compute::movement::copy::{cast, contiguous};
-use dml_compute::pointwise::kernel::{self, Input};
-use dml_compute::quantization::fake_quantize::{ZeroPoint, of_axis};
-use dml_compute::quantization::functions::{FAKE_QUANTIZE_BACKWARD, ROUND_ZERO_POINT};
-use dml_compute::reduction::sum::{add_up, total};
-use dml_compute::scalar::Scalar as Number;
+use dml_compute::pointwise::kernel::Input;
+use dml_compute::quantization::fake_quantize::{Quantizer, ZeroPoint, of_axis};
+use dml_compute::quantization::learnable::{Learnt, round_zero_points};
+use dml_compute::reduction::sum::{sum_new, total};
 use dml_compute::view::{Dims, View};
 use dml_kernel::DType;
 
@@ -23,18 +22,18 @@ operators! {
     per_tensor(self, scale, zero_point, quant_min, quant_max) {
         "aten::_fake_quantize_learnable_per_tensor_affine(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max, float grad_factor=1.) -> Tensor",
     }
-    per_tensor_backward(grad, self, scale, zero_point, quant_min, quant_max, grad_factor) {
+    per_tensor_backward(grad, self, scale, zero_point, {Gradient}) {
         "aten::_fake_quantize_learnable_per_tensor_affine_backward(Tensor grad, Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max, float grad_factor=1.) -> (Tensor, Tensor, Tensor)",
     }
     per_channel(self, scale, zero_point, axis, quant_min, quant_max) {
         "aten::_fake_quantize_learnable_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max, float grad_factor=1.) -> Tensor",
     }
-    per_channel_backward(grad, self, scale, zero_point, axis, quant_min, quant_max, grad_factor) {
+    per_channel_backward(grad, self, scale, zero_point, axis, {Gradient}) {
         "aten::_fake_quantize_learnable_per_channel_affine_backward(Tensor grad, Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max, float grad_factor=1.) -> (Tensor, Tensor, Tensor)",
     }
 }
 
-/// The first element of a tensor as an input for all elements of another.
+/// A tensor's first element as an input for all elements of another.
 fn first(call: &Call, t: &View) -> Result<Input> {
     check!(t.dim() > 0, Index, "select() cannot be applied to a 0-dim tensor.");
     check!(
@@ -64,7 +63,7 @@ fn per_tensor(
     check_bounds(min, max)?;
     let y = like(call, x, x.dtype)?;
     let quantizer = Quantizer { scale, zero, kind: ZeroPoint::Learnt, enabled: None, bounds: [min, max] };
-    quantizer.run(call, x, &y, None)?;
+    quantize(call, quantizer, x, &y, None)?;
     call.ret(y);
     Ok(())
 }
@@ -72,35 +71,39 @@ fn per_tensor(
 /// Zero points are rounded and clamped first.
 fn per_channel(call: &mut Call, x: &View, scale: &View, zero: &View, axis: i64, min: i64, max: i64) -> Result<()> {
     let integers = call.empty(DType::I32, &zero.sizes)?;
-    let bounds = [min, max].map(|bound| Input::Number(Number::Int(bound), DType::F32));
-    let [low, high] = bounds;
-    let inputs = [Input::Tensor(zero.clone()), low, high];
-    kernel::run(call, &ROUND_ZERO_POINT, &[&integers], &inputs, DType::F32)?;
+    round_zero_points(call, zero, [min, max], &integers)?;
     let axis = check_channels(call, x, scale, &integers, axis)?;
     check_bounds(min, max)?;
     let y = like(call, x, x.dtype)?;
-    of_channels(x, scale, &integers, axis, [min, max]).run(call, x, &y, None)?;
+    quantize(call, of_channels(x, scale, &integers, axis, [min, max]), x, &y, None)?;
     call.ret(y);
     Ok(())
 }
 
-/// The gradients of the numbers, and of scale and zero point at every element.
+group! {
+    /// The numbers of a gradient.
+    struct Gradient {
+        quant_min: i64,
+        quant_max: i64,
+        grad_factor: f64,
+    }
+}
+
+/// The gradients of the numbers, and at every element those of scale and zero point.
 fn gradients(
     call: &Call,
     grad: &View,
     x: &View,
     [scale, zero]: [Input; 2],
-    bounds: [i64; 2],
-    factor: f64,
+    numbers: &Gradient,
     of_channel: bool,
 ) -> Result<[View; 3]> {
-    let [min, max] = bounds.map(|bound| Input::Number(Number::Int(bound), DType::F32));
-    let factor = Input::Number(Number::Double(factor), DType::F32);
-    let inputs = [Input::Tensor(x.clone()), Input::Tensor(grad.clone()), scale, zero, min, max, factor];
-    let empty = || result_tensor(call, Out::New, DType::F32, &inputs[..2]);
+    let inputs = [x, grad].map(|t| Input::Tensor(t.clone()));
+    let empty = || result_tensor(call, Out::New, DType::F32, &inputs);
     let outs = [empty()?, empty()?, empty()?];
-    let all = [&outs[0], &outs[1], &outs[2]];
-    kernel::run(call, FAKE_QUANTIZE_BACKWARD.with([of_channel]), &all, &inputs, DType::F32)?;
+    let bounds = [numbers.quant_min, numbers.quant_max];
+    let learnt = Learnt { scale, zero, bounds, factor: numbers.grad_factor, of_channel };
+    learnt.gradients(call, grad, x, outs.each_ref())?;
     Ok(outs)
 }
 
@@ -116,10 +119,9 @@ fn per_tensor_backward(
     x: &View,
     scale: &View,
     zero: &View,
-    min: i64,
-    max: i64,
-    factor: f64,
+    numbers: Gradient,
 ) -> Result<()> {
+    let (min, max) = (numbers.quant_min, numbers.quant_max);
     let parameters = [first(call, scale)?, first(call, zero)?];
     check_all_float([grad, x, scale, zero])?;
     check!(x.numel() == grad.numel(), Runtime, "`X` and `dY` are not the same size");
@@ -131,7 +133,7 @@ fn per_tensor_backward(
     if x.numel() == 0 {
         return ret_copies(call, [x, scale, zero]);
     }
-    let [of_x, of_scale, of_zero] = gradients(call, grad, x, parameters, [min, max], factor, false)?;
+    let [of_x, of_scale, of_zero] = gradients(call, grad, x, parameters, &numbers, false)?;
     call.ret(of_x);
     for of_all in [of_scale, of_zero] {
         let sum = call.empty(DType::F32, &[1])?;
@@ -148,10 +150,9 @@ fn per_channel_backward(
     scale: &View,
     zero: &View,
     axis: i64,
-    min: i64,
-    max: i64,
-    factor: f64,
+    numbers: Gradient,
 ) -> Result<()> {
+    let (min, max) = (numbers.quant_min, numbers.quant_max);
     let widen = x.dtype == DType::BF16;
     let wide = |t: &View| if widen { cast(call, t, DType::F32) } else { Ok(t.clone()) };
     let (grad, x, scale, zero) = (&wide(grad)?, &wide(x)?, &wide(scale)?, &wide(zero)?);
@@ -164,11 +165,11 @@ fn per_channel_backward(
         return ret_copies(call, [x, scale, zero]);
     }
     let parameters = [scale, zero].map(|row| Input::Tensor(of_axis(row, x, axis)));
-    let [of_x, of_scale, of_zero] = gradients(call, grad, x, parameters, [min, max], factor, true)?;
+    let [of_x, of_scale, of_zero] = gradients(call, grad, x, parameters, &numbers, true)?;
     call.ret(of_x);
     let others: Dims = (0..x.dim() as i64).filter(|&d| d != axis as i64).collect();
     for of_all in [of_scale, of_zero] {
-        let sum = add_up(call, &of_all, crate::reduction::axes::axes_listed(call, &others, x.dim(), false)?)?;
+        let sum = sum_new(call, &of_all, crate::reduction::axes::axes_listed(call, &others, x.dim(), false)?)?;
         call.ret(sum);
     }
     Ok(())

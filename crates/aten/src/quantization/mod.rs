@@ -1,6 +1,7 @@
-//! Quantisation: numbers rounded to those that narrow integers stand for, and products with weights
-//! that are kept so.
+//! The operators of quantisation: numbers rounded to those that narrow integers represent, and
+//! products with quantised weights.
 
+pub mod dynamic_linear;
 pub mod fake_quantize;
 pub mod learnable;
 pub mod observer;
@@ -12,6 +13,7 @@ use crate::operator::Operator;
 
 /// The overloads of this folder.
 pub const OPERATORS: &[&[Operator]] = &[
+    dynamic_linear::OPERATORS,
     fake_quantize::OPERATORS,
     learnable::OPERATORS,
     observer::OPERATORS,

@@ -1,17 +1,17 @@
-//! Fake quantisation whose scale and zero point follow from the range of what was seen: a moving
-//! average of the least and the largest numbers.
+//! Fake quantisation whose scale and zero point follow from the observed range: a moving average of
+//! minimum and maximum.
 //!
-//! Scale and zero point are chosen as B. Jacob et al. have it, "Quantization and training of neural
-//! networks for efficient integer-arithmetic-only inference", CVPR 2018: the range is widened to
-//! hold 0, which becomes an integer.
+//! Scale and zero point are chosen as by B. Jacob et al., "Quantization and training of neural
+//! networks for efficient integer-arithmetic-only inference", CVPR 2018: the range is extended to
+//! include 0, which becomes an integer.
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::quantization::fake_quantize::{Quantizer, of_channels, single, with_mask};
-use crate::{check, operators};
+use crate::quantization::fake_quantize::{of_channels, single, with_mask};
+use crate::{check, group, operators};
 use dml_compute::movement::copy::{as_contiguous, fill_with};
-use dml_compute::quantization::fake_quantize::ZeroPoint;
-use dml_compute::quantization::observer::{Observe, ObserveArguments};
+use dml_compute::quantization::fake_quantize::{Quantizer, ZeroPoint};
+use dml_compute::quantization::observer::{self, Observation};
 use dml_compute::reduction::axes::Axes;
 use dml_compute::reduction::extremum;
 use dml_compute::scalar::Scalar as Number;
@@ -19,30 +19,43 @@ use dml_compute::view::{Dims, View};
 use dml_kernel::DType;
 
 operators! {
-    observe(self, observer_on, fake_quant_on, running_min, running_max, scale, zero_point, averaging_const, quant_min, quant_max, ch_axis, per_row_fake_quant, symmetric_quant) {
+    observe(self, {State}, {Options}) {
         "aten::_fused_moving_avg_obs_fq_helper(Tensor self, Tensor observer_on, Tensor fake_quant_on, Tensor(a!) running_min, Tensor(b!) running_max, Tensor(c!) scale, Tensor(d!) zero_point, float averaging_const, int quant_min, int quant_max, int ch_axis, bool per_row_fake_quant=False, bool symmetric_quant=False) -> (Tensor output, Tensor mask)",
     }
 }
 
-/// Both switches are looked at by the device alone. With a quantiser a channel (`rows`), state
-/// without elements is made of the channels' number, as on CUDA.
-#[expect(clippy::too_many_arguments, reason = "the operator's own")]
-fn observe(
-    call: &mut Call,
-    x: &View,
-    observing: &View,
-    quantizing: &View,
-    running_min: &View,
-    running_max: &View,
-    scale: &View,
-    zero: &View,
-    share: f64,
-    min: i64,
-    max: i64,
-    axis: i64,
-    rows: bool,
-    symmetric: bool,
-) -> Result<()> {
+group! {
+    /// What an observer keeps: two switches, the range, and what follows from it.
+    pub struct State<'a> {
+        observer_on: &'a View,
+        fake_quant_on: &'a View,
+        running_min: &'a View,
+        running_max: &'a View,
+        scale: &'a View,
+        zero_point: &'a View,
+    }
+}
+
+group! {
+    /// The numbers of an observer.
+    pub struct Options {
+        /// The share of the new range in the moving average.
+        averaging_const: f64,
+        quant_min: i64,
+        quant_max: i64,
+        ch_axis: i64,
+        /// Each channel has its own scale and zero point.
+        per_row_fake_quant: bool,
+        symmetric_quant: bool,
+    }
+}
+
+/// Only the device reads the two switches. With one quantiser per channel (`rows`), empty state is
+/// resized to the number of channels, as on CUDA.
+pub fn observe(call: &mut Call, x: &View, given: State, options: Options) -> Result<()> {
+    let State { observer_on: observing, fake_quant_on: quantizing, running_min, running_max, scale, zero_point: zero } =
+        given;
+    let Options { quant_min: min, quant_max: max, ch_axis: axis, per_row_fake_quant: rows, .. } = options;
     check!(
         axis < x.dim() as i64,
         Runtime,
@@ -88,29 +101,16 @@ fn observe(
     if channels > 0 {
         let [least, largest] = [call.empty(DType::F32, &[channels])?, call.empty(DType::F32, &[channels])?];
         extremum::both(call, &as_contiguous(call, x)?, [&least, &largest], axes)?;
-        let [running_min, running_max, scale, zero] = &state;
-        let spec = Observe {
-            zero: zero.dtype,
-            observing: observing.dtype,
-            quantizing: quantizing.dtype,
-            symmetric,
-            wide: call.device.info().capabilities.f64,
-        };
-        let arguments = ObserveArguments {
+        let observation = Observation {
             least: &least,
             largest: &largest,
             observing,
             quantizing,
-            running_min,
-            running_max,
-            scale,
-            zero,
-            share: Number::Double(share),
-            min: min as i32,
-            max: max as i32,
-            channels: channels as u32,
+            share: options.averaging_const,
+            bounds: [min, max],
+            symmetric: options.symmetric_quant,
         };
-        call.run_threads(&spec, &arguments, channels as u64)?;
+        observer::observe(call, &observation, state.each_ref())?;
     }
     let [_, _, scale, zero] = &state;
     let quantizer = if rows {

@@ -1,23 +1,17 @@
-//! Products of floats with weights of 8 or 4 bits, which are scaled.
+//! Products of floats with scaled weights of 8 or 4 bits.
 //!
-//! Few rows are multiplied by the weights as they lie in memory; for more, weights are written out
-//! in the floats' dtype first, so that matrix units multiply.
+//! A few rows are multiplied by the quantised weights directly; for more rows, weights are
+//! dequantised to the floats' dtype first, so that matrix units can multiply.
 
-use crate::matmul::product::into;
 use crate::movement::copies::checked_copy;
 use crate::operator::call::Call;
 use crate::operator::error::{Error, Result};
 use crate::{check, operators};
-use dml_compute::matmul::gemv::MAX_ROWS;
-use dml_compute::matmul::operand::Source;
-use dml_compute::matmul::problem::Problem;
-use dml_compute::movement::copy::{as_contiguous, cast, fill_with};
+use dml_compute::movement::copy::{as_contiguous, fill_with};
 use dml_compute::pointwise::activation::{RELU, SILU};
-use dml_compute::pointwise::arithmetic::MUL;
-use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::quantization::interleaved::{self, Interleaved};
 use dml_compute::quantization::nibbles::{self, Nibbles};
-use dml_compute::quantization::packed_weights::is_narrow_or_single;
+use dml_compute::quantization::packed_weights::{is_narrow_or_single, multiply_by_columns};
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 use dml_kernel::DType;
@@ -37,21 +31,8 @@ operators! {
     }
 }
 
-/// Writes `x @ w^T` of `x` (`[m, k]`) and `w` (`[n, k]`), both contiguous, plus a row of `n`
-/// numbers.
-fn multiply_rows(call: &Call, out: &View, x: &View, w: &View, bias: Option<&View>) -> Result<()> {
-    let ([m, k], n) = ([x.sizes[0], x.sizes[1]], w.sizes[0]);
-    let addend = bias.map(|row| (row.expand(&[m, n]), Number::Int(1)));
-    into(call, out, [x, w], Number::Int(1), addend, k, |finish| Problem {
-        size: [1, m, n, k],
-        a: Source::strided(x, [m, k], [k, 1], 0),
-        b: Source::strided(w, [n, k], [k, 1], 0),
-        finish,
-    })
-}
-
 /// `x` is `[m, k]`, `w` `[n, k]` of int8; the sums are scaled in float32, by a number a column.
-fn int8(call: &mut Call, x: &View, w: &View, scales: &View) -> Result<()> {
+pub fn int8(call: &mut Call, x: &View, w: &View, scales: &View) -> Result<()> {
     let name = "_weight_int8pack_mm_cpu";
     check!(is_narrow_or_single(x.dtype), Runtime, "{name} : expect A to be either 32-bit or 16-bit float tensor.");
     check!(x.dim() > 0 && x.strides[x.dim() - 1] == 1, Runtime, "{name} : A must be contiguous on the last dimension.");
@@ -63,22 +44,15 @@ fn int8(call: &mut Call, x: &View, w: &View, scales: &View) -> Result<()> {
     let n = w.sizes[0];
     check!(scales.dim() == 1 && scales.sizes[0] == n, Runtime, "{name} : expect scales to be 1d tensor with size {n}");
     let x = &as_contiguous(call, x)?;
-    let sums = call.empty(DType::F32, &[m, n])?;
-    // A product of few columns exchanges its operands, and is then computed in the type of the
-    // first: both are floats.
-    let as_it_lies = m <= MAX_ROWS && m <= n;
-    let weights = if as_it_lies { w.clone() } else { cast(call, w, x.dtype)? };
-    multiply_rows(call, &sums, x, &weights, None)?;
     let out = call.empty(x.dtype, &[m, n])?;
-    let inputs = [Input::Tensor(sums), Input::Tensor(scales.clone())];
-    kernel::run(call, &MUL, &[&out], &inputs, DType::F32)?;
+    multiply_by_columns(call, x, w, scales, &out)?;
     call.ret(out);
     Ok(())
 }
 
-/// `w` is `[n, k / 2]`, two numbers a byte, the first one in its upper half. The result is of the
-/// sizes that CUDA's has; what lies there is known to [`int4`] alone: the bytes of `w`, and zeros
-/// for rows that are missing to a multiple of 8.
+/// `w` is `[n, k / 2]`, two numbers a byte, the first one in the upper half. The result has the
+/// sizes of CUDA's; its contents are private to [`int4`]: the bytes of `w`, and zeros for rows up
+/// to a multiple of 8.
 fn pack_int4(call: &mut Call, w: &View, tiles: i64) -> Result<()> {
     check!(w.dim() == 2, Runtime, "{}: expected a matrix, got {}", call.name, w.describe());
     check!(w.dtype == DType::U8, Runtime, "{}: expected a tensor of uint8, got {}", call.name, w.dtype);
@@ -98,9 +72,9 @@ fn pack_int4(call: &mut Call, w: &View, tiles: i64) -> Result<()> {
     Ok(())
 }
 
-/// `x` is `[m, k]`, `w` is of [`pack_int4`], `parameters` are `[k / group, n, 2]`: scale and the
-/// number that level 8 stands for, of the groups of neighbours along k. Weights are rounded to the
-/// dtype of `x`.
+/// `x` is `[m, k]`, `w` is the result of [`pack_int4`], `parameters` are `[k / group, n, 2]`: for
+/// each group of adjacent weights along k, the scale and the number that level 8 represents.
+/// Weights are rounded to the dtype of `x`.
 fn int4(call: &mut Call, x: &View, w: &View, group: i64, parameters: &View) -> Result<()> {
     let name = call.name;
     check!(x.dim() == 2, Runtime, "{name}: expected a matrix, got {}", x.describe());
@@ -123,18 +97,13 @@ fn int4(call: &mut Call, x: &View, w: &View, group: i64, parameters: &View) -> R
     );
     let parameters = &as_contiguous(call, parameters)?;
     let out = call.empty(x.dtype, &[m, n])?;
-    let weights = Nibbles { words: w, parameters, group, size: [n, k] };
-    if m <= MAX_ROWS && k > 0 {
-        nibbles::multiply_few(call, x, weights, &out)?;
-    } else {
-        multiply_rows(call, &out, x, &nibbles::write_out(call, weights)?, None)?;
-    }
+    nibbles::multiply(call, x, Nibbles { words: w, parameters, group, size: [n, k] }, &out)?;
     call.ret(out);
     Ok(())
 }
 
 /// `input` is `[.., k]`; `weight` is `[k, n]` of uint8, or `[k, n / 2]` with two numbers a byte, in
-/// the order of CUDA's kernels ([`interleaved`]); scale and bias are rows. Scaled weights are
+/// the order of CUDA's kernels ([`interleaved`]); scale and bias are 1-dim. Scaled weights are
 /// rounded to the input's dtype.
 fn mixed(
     call: &mut Call,
@@ -199,18 +168,9 @@ fn mixed(
     let rows = sizes[..sizes.len() - 1].iter().product();
     let flat = as_contiguous(call, input)?.as_strided(&[rows, k], &[k, 1], 0);
     let packed = Interleaved { bytes: weight, scale: &as_contiguous(call, scale)?, size: [n, k] };
-    let weights = interleaved::write_out(call, packed)?;
     let out = call.empty(dtype, &sizes)?;
     let matrix = out.as_strided(&[rows, n], &[n, 1], 0);
-    match activation {
-        None => multiply_rows(call, &matrix, &flat, &weights, bias)?,
-        // The activation is of sums that are not rounded yet.
-        Some(function) => {
-            let sums = call.empty(DType::F32, &[rows, n])?;
-            multiply_rows(call, &sums, &flat, &weights, bias)?;
-            kernel::run(call, function, &[&matrix], &[Input::Tensor(sums)], DType::F32)?;
-        }
-    }
+    interleaved::multiply(call, &flat, packed, bias, activation, &matrix)?;
     call.ret(out);
     Ok(())
 }

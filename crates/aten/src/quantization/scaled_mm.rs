@@ -1,31 +1,25 @@
-//! Products of matrices of 8-bit floats, which are scaled.
+//! Products of scaled matrices of 8-bit floats.
 
-use crate::matmul::product::into;
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::{Error, Result};
 use crate::quantization::fake_quantize::single;
 use crate::{check, operators};
-use dml_compute::matmul::gemv::MAX_ROWS;
-use dml_compute::matmul::operand::Source;
-use dml_compute::matmul::problem::Problem;
-use dml_compute::movement::copy::cast;
-use dml_compute::pointwise::kernel::{self, Input};
-use dml_compute::quantization::functions::SCALE_PRODUCT;
-use dml_compute::scalar::Scalar as Number;
+use dml_compute::pointwise::kernel::Input;
+use dml_compute::quantization::scaled_product::scaled_product;
 use dml_compute::view::{Location, View};
 use dml_kernel::DType;
 
 operators! {
-    scaled_mm(self, mat2, scale_a, scale_b, bias, out_dtype, out) {
+    scaled_mm(self, mat2, scale_a, scale_b, bias, out_dtype, out).float8(float8::own) {
         "aten::_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor? scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor",
         "aten::_scaled_mm.out(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor? scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False, *, Tensor(a!) out) -> Tensor(a!)",
     }
 }
 
-/// `(a * scale_a) @ (b * scale_b) + bias`, added up in float32. A scale is of the whole matrix, or
-/// one for each row of the first and each column of the second, as on CUDA. As on the CPU results
-/// are not scaled.
+/// `(a * scale_a) @ (b * scale_b) + bias`, accumulated in float32. A scale is a single number, or
+/// one for each row of the first and each column of the second matrix, as on CUDA. As on the CPU,
+/// results are not scaled.
 fn scaled_mm(
     call: &mut Call,
     a: &View,
@@ -56,26 +50,11 @@ fn scaled_mm(
         check!(t.dtype.is_float8(), Runtime, "Expected {what} to be Float8 matrix got {}", t.dtype);
     }
     let target = call.result(out.given(), dtype, &[m, n])?;
-    let sums = call.empty(DType::F32, &[m, n])?;
-    // Few rows are read as they lie; for more, matrix units multiply halves, which hold every float
-    // of 8 bits.
-    let few = m.min(n) <= MAX_ROWS;
-    let [a, b] = [a, b].map(|t| if few { Ok(t.clone()) } else { cast(call, t, DType::F16) });
-    let (a, b) = (a?, b?);
-    into(call, &sums, [&a, &b], Number::Int(1), None, k, |finish| Problem {
-        size: [1, m, n, k],
-        a: Source::strided(&a, [m, k], [a.strides[0], a.strides[1]], 0),
-        b: Source::strided(&b, [n, k], [b.strides[1], b.strides[0]], 0),
-        finish,
-    })?;
-    let [scale_a, scale_b] = scales;
-    let mut inputs = vec![Input::Tensor(sums), scale_a, scale_b];
     if let Some(bias) = bias {
         call.check_place(bias)?;
         check!(bias.dim() == 1, Runtime, "{}: expected a row as the bias, got {}", call.name, bias.describe());
-        inputs.push(Input::Tensor(bias.clone()));
     }
-    kernel::run(call, &SCALE_PRODUCT, &[&target], &inputs, DType::F32)?;
+    scaled_product(call, [a, b], scales, bias, &target)?;
     call.ret(target);
     Ok(())
 }

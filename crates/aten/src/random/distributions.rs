@@ -1,8 +1,5 @@
 //! Random numbers of distributions whose parameters are tensors: normal, Bernoulli, Poisson,
 //! binomial, gamma, Dirichlet.
-//!
-//! Each element has a counter of its own, and draws as many blocks of random words under it as its
-//! method takes: most methods reject some of their candidates.
 
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::Call;
@@ -12,21 +9,15 @@ use crate::random::fill::{self, fill};
 use crate::random::in_place::{check_float, check_std};
 use crate::tensor::overlap;
 use crate::{check, operators};
-use dml_compute::pointwise::function::Variant;
-use dml_compute::pointwise::kernel::{self, Input};
+use dml_compute::pointwise::kernel::Input;
 use dml_compute::random::Generator;
-use dml_compute::random::distributions::{Distribution, sample};
+use dml_compute::random::distributions::{self, Distribution, sample};
 use dml_compute::random::fill::Sample;
-use dml_compute::random::functions::{DIRICHLET, NORMAL_OF};
-use dml_compute::random::philox::sample_dtype;
-use dml_compute::reduction::axes::Axes;
-use dml_compute::reduction::sum;
-use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::{Dims, View};
 use dml_kernel::DType;
 
 operators! {
-    normal(mean, std, generator, out) {
+    normal(mean, std, generator, out).complex(Complex::OfReals(complex::creation::normal)) {
         "aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor",
         "aten::normal.Tensor_float_out(Tensor mean, float std=1., *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)",
         "aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
@@ -54,7 +45,7 @@ operators! {
     }
 }
 
-/// Either of mean and deviation is a tensor.
+/// The mean, the standard deviation or both are tensors.
 fn normal(
     call: &mut Call,
     mean: TensorOrScalar,
@@ -73,7 +64,6 @@ fn normal(
     if let Input::Number(std, _) = &std {
         check_std(std.to_f64())?;
     }
-    let std_number = matches!(std, Input::Number(..));
     let dtype = match (&mean, &std) {
         (Input::Tensor(t), _) | (_, Input::Tensor(t)) => t.dtype,
         _ => call.host.default_dtype(),
@@ -82,14 +72,14 @@ fn normal(
         Input::Tensor(t) => call.broadcast(&sizes, &t.sizes),
         Input::Number(..) => Ok(sizes),
     })?;
-    // The first input is contiguous, and the result with it.
+    // The noise is contiguous, and therefore the result too.
     let noise = call.empty(dtype, &sizes)?;
     let inputs = [Input::Tensor(noise.clone()), mean, std];
     let out = result_tensor(call, out, dtype, &inputs)?;
     check_float(call, &out)?;
     fill(call, generator.as_ref(), Sample::StandardNormal, &noise, &[])?;
-    let normal = Variant { unguarded: std_number, ..(&NORMAL_OF).into() };
-    kernel::run(call, normal, &[&out], &inputs, dtype)?;
+    let [_, mean, std] = inputs;
+    distributions::normal_of(call, &noise, mean, std, &out)?;
     call.ret(out);
     Ok(())
 }
@@ -104,7 +94,7 @@ fn bernoulli_out(call: &mut Call, p: &View, generator: Option<Generator>, out: O
     bernoulli(call, generator, out, Input::Tensor(p.clone()))
 }
 
-/// Ones with probability `p`.
+/// 1 with probability `p`, else 0.
 fn bernoulli(call: &mut Call, generator: Option<Generator>, out: View, p: Input) -> Result<()> {
     overlap::check_internal(&out)?;
     match p {
@@ -152,30 +142,11 @@ fn standard_gamma(call: &mut Call, shape: &View, generator: Option<Generator>) -
     Ok(())
 }
 
-/// Gamma samples as parts of their sum along the last dimension.
+/// Gamma samples divided by their sum along the last dimension.
 fn dirichlet(call: &mut Call, shape: &View, generator: Option<Generator>) -> Result<()> {
     check_float(call, shape)?;
     let out = call.empty(shape.dtype, &shape.sizes)?;
-    if out.numel() > 0 {
-        let wide = sample_dtype(shape.dtype);
-        let parts = call.empty(wide, &shape.sizes)?;
-        sample(call, generator.as_ref(), Distribution::Gamma, &parts, &[shape])?;
-        let axes = if shape.dim() == 0 {
-            Axes::all(true)
-        } else {
-            crate::reduction::axes::axes_listed(call, &[-1], shape.dim(), true)?
-        };
-        let total = sum::add_up(call, &parts, axes)?;
-        let inputs = [Input::Tensor(parts), Input::Tensor(total)];
-        let (least, most) = if wide == DType::F64 {
-            (f64::MIN_POSITIVE, 1.0 - f64::EPSILON / 2.0)
-        } else {
-            (f64::from(f32::MIN_POSITIVE), 1.0 - f64::from(f32::EPSILON) / 2.0)
-        };
-        let bounds = [least, most].map(|x| Input::Number(Number::Double(x), wide));
-        let inputs: Vec<Input> = inputs.into_iter().chain(bounds).collect();
-        kernel::run(call, &DIRICHLET, &[&out], &inputs, wide)?;
-    }
+    distributions::dirichlet(call, generator.as_ref(), shape, &out)?;
     call.ret(out);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Operators that fill a tensor with samples of a distribution whose parameters are numbers.
+//! Operators that fill a tensor with samples of a distribution whose parameters are scalars.
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
@@ -7,17 +7,17 @@ use crate::random::fill::{self, fill};
 use crate::{check, operators};
 use dml_compute::random::Generator;
 use dml_compute::random::fill::Sample;
-use dml_compute::random::in_place::counted_exactly;
+use dml_compute::random::in_place::exact_integer_bound;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 use dml_kernel::DType;
 use smallvec::SmallVec;
 
 operators! {
-    uniform(self, from, to, generator) {
+    uniform(self, from, to, generator).complex(Complex::Run(complex::creation::uniform)) {
         "aten::uniform_(Tensor(a!) self, float from=0., float to=1., *, Generator? generator=None) -> Tensor(a!)",
     }
-    normal(self, mean, std, generator) {
+    normal(self, mean, std, generator).complex(Complex::OfReals(complex::creation::normal)) {
         "aten::normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)",
     }
     exponential(self, lambd, generator) {
@@ -44,7 +44,7 @@ operators! {
     }
 }
 
-/// Checks that a tensor is of floats.
+/// Checks that a tensor is floating point.
 pub fn check_float(call: &Call, t: &View) -> Result<()> {
     check!(
         t.dtype.is_float(),
@@ -56,7 +56,7 @@ pub fn check_float(call: &Call, t: &View) -> Result<()> {
     Ok(())
 }
 
-/// Checks that a tensor holds samples of a distribution that is continuous.
+/// Checks that a tensor's dtype can hold samples of a continuous distribution.
 fn check_continuous(out: &View, name: &str) -> Result<()> {
     check!(
         out.dtype.is_float(),
@@ -105,7 +105,7 @@ fn cauchy(call: &mut Call, out: &View, median: f64, sigma: f64, generator: Optio
     sample(call, out, generator, Sample::Cauchy, &[median, sigma])
 }
 
-/// Trials until the first success.
+/// The number of trials until the first success.
 fn geometric(call: &mut Call, out: &View, p: f64, generator: Option<Generator>) -> Result<()> {
     check!(p > 0.0 && p < 1.0, Runtime, "geometric_ expects p to be in (0, 1), but got p={p}");
     let takes = out.dtype != DType::Bool || out.numel() == 0;
@@ -135,7 +135,7 @@ fn bernoulli(call: &mut Call, out: &View, p: f64, generator: Option<Generator>) 
     Ok(())
 }
 
-/// Checks that an integer dtype holds both ends of a range.
+/// Checks that both ends of a range are in the range of an integer dtype.
 fn check_bounds(dtype: DType, first: i64, last: i64) -> Result<()> {
     let bits = 8 * dtype.bytes() as u32;
     let (low, high) = match dtype {
@@ -151,12 +151,12 @@ fn check_bounds(dtype: DType, first: i64, last: i64) -> Result<()> {
 }
 
 fn random(call: &mut Call, out: &View, generator: Option<Generator>) -> Result<()> {
-    integers(call, out, 0, counted_exactly(out.dtype), generator)
+    integers(call, out, 0, exact_integer_bound(out.dtype), generator)
 }
 
 /// Integers in [from, to).
 fn random_from(call: &mut Call, out: &View, from: i64, to: Option<i64>, generator: Option<Generator>) -> Result<()> {
-    let to = to.unwrap_or_else(|| counted_exactly(out.dtype));
+    let to = to.unwrap_or_else(|| exact_integer_bound(out.dtype));
     check!(from < to, Runtime, "random_ expects 'from' to be less than 'to', but got from={from} >= to={to}");
     integers(call, out, from, to, generator)
 }

@@ -1,4 +1,4 @@
-//! Random numbers.
+//! The operators of random numbers.
 
 pub mod distributions;
 pub mod dropout;
@@ -9,7 +9,7 @@ pub mod permutation;
 
 use crate::operator::Operator;
 
-/// The overloads of these families.
+/// The overloads of this folder.
 pub const OPERATORS: &[&[Operator]] = &[
     distributions::OPERATORS,
     dropout::OPERATORS,

@@ -1,8 +1,8 @@
-//! Samples of rows of weights: multinomial.
+//! Samples from rows of weights: multinomial.
 //!
-//! Without replacement the largest of `weight / exponential` win (P. Efraimidis and P. Spirakis,
-//! "Weighted random sampling with a reservoir", 2006); with replacement the running sums of the
-//! weights are searched.
+//! Without replacement the samples are the largest values of `weight / exponential` (P. Efraimidis
+//! and P. Spirakis, "Weighted random sampling with a reservoir", 2006); with replacement the
+//! running sums of the weights are searched.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
@@ -10,18 +10,16 @@ use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::random::fill::fill;
 use crate::{check, operators};
-use dml_compute::pointwise::kernel::{self, Input as Operand};
 use dml_compute::primitives::row_operands::Operands;
 use dml_compute::random::Generator;
 use dml_compute::random::fill::Sample;
-use dml_compute::random::functions::MULTINOMIAL_SCORE;
-use dml_compute::random::multinomial::{Arguments, Search};
+use dml_compute::random::multinomial::{scores as divide, search};
 use dml_compute::random::philox::sample_dtype;
 use dml_compute::reduction::histogram::extremes;
 use dml_compute::reduction::{extremum, scan};
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::sorting::rank;
-use dml_compute::view::{Dims, View};
+use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
@@ -75,7 +73,7 @@ fn multinomial(
     Ok(())
 }
 
-/// Of `several` draws with replacement the CPU says which weights are wrong.
+/// For several draws with replacement (`several`) the CPU's error says which weights are invalid.
 fn check_weights(call: &Call, input: &View, dim: usize, several: bool) -> Result<()> {
     let [least, most] = extremes(call, input)?.map(Number::to_f64);
     if several {
@@ -100,9 +98,8 @@ fn check_weights(call: &Call, input: &View, dim: usize, several: bool) -> Result
 fn without_replacement(call: &Call, input: &View, dim: usize, generator: Option<&Generator>, out: &View) -> Result<()> {
     let wide = sample_dtype(input.dtype);
     let scores = call.empty(wide, &input.sizes)?;
-    fill(call, generator, Sample::Noise, &scores, &[])?;
-    let inputs = [Operand::Tensor(input.clone()), Operand::Tensor(scores.clone())];
-    kernel::run(call, &MULTINOMIAL_SCORE, &[&scores], &inputs, wide)?;
+    fill(call, generator, Sample::StandardExponential, &scores, &[])?;
+    divide(call, input, &scores)?;
     let values = call.empty(wide, &out.sizes)?;
     Ok(rank::first(call, &Operands::new(&scores, dim, &values, out), out.sizes[dim], true, true)?)
 }
@@ -112,19 +109,5 @@ fn with_replacement(call: &Call, input: &View, dim: usize, generator: Option<&Ge
     let (sums, noise) = (call.empty(wide, &input.sizes)?, call.empty(wide, &out.sizes)?);
     scan::sums(call, input, &sums, dim)?;
     fill(call, generator, Sample::Unit, &noise, &[])?;
-    let mut strides: Dims = out.strides.clone();
-    if strides.len() == 1 {
-        strides.insert(0, 0);
-    }
-    let arguments = Arguments {
-        sums: &sums,
-        noise: &noise,
-        out,
-        n: input.sizes[dim] as u32,
-        count: out.numel() as u64,
-        samples: out.sizes[dim] as u64,
-        row_stride: strides[0] as u64,
-        stride: strides[1] as u64,
-    };
-    Ok(call.run_threads(&Search { dtype: wide }, &arguments, out.numel() as u64)?)
+    Ok(search(call, &sums, &noise, out)?)
 }

@@ -1,31 +1,29 @@
-//! PyTorch's operators of one step of an LSTM's or a GRU's cells, and of its gradient: all but the
-//! matrix products.
+//! PyTorch's operators for one step of an LSTM's or a GRU's cells without the matrix products, and
+//! their gradients.
 //!
-//! Gates of a row stand side by side, each `hidden` elements. The layouts of the workspaces are
+//! The gates of a row are adjacent, with `hidden` elements each. The layouts of the workspaces are
 //! those of PyTorch's CUDA kernels.
 
 use crate::operator::call::{Call, Ret};
 use crate::operator::error::Result;
 use crate::{check, operators};
 use dml_compute::movement::copy;
-use dml_compute::recurrent::cells::{GRU_SAVED, Operand, bias_gradient, cell, side, with_parts};
-use dml_compute::recurrent::gates::{Cell, State};
+use dml_compute::recurrent::cells::{GRU_SAVED, Operand, Step, bias_gradient, cell, with_parts};
 use dml_compute::view::View;
-use dml_kernel::Value;
 use smallvec::SmallVec;
 
 operators! {
     lstm(input_gates, hidden_gates, cx, input_bias, hidden_bias) {
-        "aten::_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx, Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor, Tensor)",
+        hot "aten::_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx, Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor, Tensor)",
     }
     lstm_backward(grad_hy, grad_cy, cx, cy, workspace, has_bias) {
-        "aten::_thnn_fused_lstm_cell_backward_impl(Tensor? grad_hy, Tensor? grad_cy, Tensor cx, Tensor cy, Tensor workspace, bool has_bias) -> (Tensor, Tensor, Tensor)",
+        hot "aten::_thnn_fused_lstm_cell_backward_impl(Tensor? grad_hy, Tensor? grad_cy, Tensor cx, Tensor cy, Tensor workspace, bool has_bias) -> (Tensor, Tensor, Tensor)",
     }
     gru(input_gates, hidden_gates, hx, input_bias, hidden_bias) {
-        "aten::_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor)",
+        hot "aten::_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor)",
     }
     gru_backward(grad_hy, workspace, has_bias) {
-        "aten::_thnn_fused_gru_cell_backward(Tensor grad_hy, Tensor workspace, bool has_bias) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+        hot "aten::_thnn_fused_gru_cell_backward(Tensor grad_hy, Tensor workspace, bool has_bias) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
     }
 }
 
@@ -81,20 +79,15 @@ fn lstm(
     let (x, cx) = (&all[0], &all[2]);
     let [hy, cy] = [call.empty(x.dtype, &cx.sizes)?, call.empty(x.dtype, &cx.sizes)?];
     let workspace = call.empty(x.dtype, &x.sizes)?;
-    cell(call, "lstm_cell", &[(&hy, 1), (&cy, 1), (&workspace, 4)], &with_parts(&all, 4), &|v| {
-        let before = State { h: v[2][0].like(0.0), c: Some(v[2][0]) };
-        let (after, kept) = Cell::Lstm.step(&side(v, 0), &side(v, 1), before, |x| x);
-        let mut values = vec![after.h, kept[4]];
-        values.extend(&kept[..4]);
-        values
-    })?;
+    cell(call, Step::Lstm, &[(&hy, 1), (&cy, 1), (&workspace, 4)], &with_parts(&all, 4))?;
     for t in [hy, cy, workspace] {
         call.ret(t);
     }
     Ok(())
 }
 
-/// Gradients of the gates, of `cx` and of the bias; without a gradient nothing is returned.
+/// Returns the gradients of the gates, of `cx` and of the bias; nothing if there is no gradient of
+/// the results.
 fn lstm_backward(
     call: &mut Call,
     grad_hy: Option<&View>,
@@ -104,16 +97,10 @@ fn lstm_backward(
     workspace: &View,
     has_bias: bool,
 ) -> Result<()> {
-    let family = match (grad_hy, grad_cy) {
-        (None, None) => {
-            (0..3).for_each(|_| call.ret_value(Ret::None));
-            return Ok(());
-        }
-        (Some(_), Some(_)) => "lstm_cell_backward",
-        (Some(_), None) => "lstm_cell_backward_hy",
-        (None, Some(_)) => "lstm_cell_backward_cy",
-    };
-    let [both, only_cy] = [grad_hy.is_some() && grad_cy.is_some(), grad_hy.is_none()];
+    if grad_hy.is_none() && grad_cy.is_none() {
+        (0..3).for_each(|_| call.ret_value(Ret::None));
+        return Ok(());
+    }
     let grads: SmallVec<[&View; 2]> = grad_hy.into_iter().chain(grad_cy).collect();
     for t in grads.iter().chain([&cx, &cy]) {
         check_like(call, t, workspace, 4)?;
@@ -124,18 +111,8 @@ fn lstm_backward(
     let inputs: SmallVec<[Operand; 5]> = all.iter().enumerate().map(|(i, t)| (t, if i == 0 { 4 } else { 1 })).collect();
     let grad_gates = call.empty(workspace.dtype, &workspace.sizes)?;
     let grad_cx = call.empty(cx.dtype, &cx.sizes)?;
-    cell(call, family, &[(&grad_gates, 4), (&grad_cx, 1)], &inputs, &|v| {
-        let (cx, cy) = (v[1][0], v[2][0]);
-        let zero = cx.like(0.0);
-        let grad = match (both, only_cy) {
-            (true, _) => State { h: v[3][0], c: Some(v[4][0]) },
-            (_, true) => State { h: zero, c: Some(v[3][0]) },
-            _ => State { h: v[3][0], c: None },
-        };
-        let kept: Vec<Value> = v[0].iter().copied().chain([cy]).collect();
-        let found = Cell::Lstm.gradient(grad, &kept, zero, State { h: zero, c: Some(cx) });
-        found.gates.into_iter().chain(found.before.c).collect()
-    })?;
+    let step = Step::LstmGradient { hy: grad_hy.is_some(), cy: grad_cy.is_some() };
+    cell(call, step, &[(&grad_gates, 4), (&grad_cx, 1)], &inputs)?;
     let bias = if has_bias { Some(bias_gradient(call, &grad_gates)?) } else { None };
     call.ret(grad_gates);
     call.ret(grad_cx);
@@ -155,17 +132,13 @@ fn gru(
     let (x, hx) = (&all[0], &all[2]);
     let hy = call.empty(x.dtype, &hx.sizes)?;
     let workspace = call.empty(x.dtype, &[hx.sizes[0], hx.sizes[1] * i64::from(GRU_SAVED)])?;
-    cell(call, "gru_cell", &[(&hy, 1), (&workspace, GRU_SAVED)], &with_parts(&all, 3), &|v| {
-        let hx = v[2][0];
-        let (after, kept) = Cell::Gru.step(&side(v, 0), &side(v, 1), State { h: hx, c: None }, |x| x);
-        vec![after.h, kept[0], kept[1], kept[2], hx, kept[3]]
-    })?;
+    cell(call, Step::Gru, &[(&hy, 1), (&workspace, GRU_SAVED)], &with_parts(&all, 3))?;
     call.ret(hy);
     call.ret(workspace);
     Ok(())
 }
 
-/// Gradients of both sides' gates, of `hx` and of both biases.
+/// Returns the gradients of both sides' gates, of `hx` and of both biases.
 fn gru_backward(call: &mut Call, grad: &View, workspace: &View, has_bias: bool) -> Result<()> {
     check_like(call, grad, workspace, i64::from(GRU_SAVED))?;
     let (grad, workspace) = (copy::as_contiguous(call, grad)?, copy::as_contiguous(call, workspace)?);
@@ -173,12 +146,7 @@ fn gru_backward(call: &mut Call, grad: &View, workspace: &View, has_bias: bool) 
     let [x, h] = [call.empty(grad.dtype, &sizes)?, call.empty(grad.dtype, &sizes)?];
     let hx = call.empty(grad.dtype, &grad.sizes)?;
     let outs = [(&x, 3), (&h, 3), (&hx, 1)];
-    cell(call, "gru_cell_backward", &outs, &[(&workspace, GRU_SAVED), (&grad, 1)], &|v| {
-        let ([r, z, n, hx, hidden], grad) = ([0, 1, 2, 3, 4].map(|part| v[0][part]), v[1][0]);
-        let before = State { h: hx, c: None };
-        let found = Cell::Gru.gradient(State { h: grad, c: None }, &[r, z, n, hidden], hx, before);
-        found.gates.into_iter().chain(found.hidden).chain([found.before.h]).collect()
-    })?;
+    cell(call, Step::GruGradient, &outs, &[(&workspace, GRU_SAVED), (&grad, 1)])?;
     let biases = if has_bias { [&x, &h].map(|t| Some(bias_gradient(call, t))) } else { [None, None] };
     for t in [x, h, hx] {
         call.ret(t);

@@ -1,15 +1,12 @@
-//! Recurrent networks.
+//! The operators of recurrent networks.
 //!
-//! [`cells`] is one step of one cell, PyTorch's own operators. [`recurrence`] takes one layer in
-//! one direction through all steps: [`gates`] is what happens to a unit at a step, [`steps`] in
-//! which rows of the tensors steps are, [`plan`] how the work is cut up, [`units`] what an
-//! invocation computes, [`row_product`] how a workgroup multiplies, and [`forward`] and
-//! [`backward`] are the kernels.
+//! [`cells`] is one step of one cell, PyTorch's own operators. [`layer`] is all steps of one layer
+//! in one direction; its kernels are in `dml_compute::recurrent`.
 
 pub mod cells;
-pub mod recurrence;
+pub mod layer;
 
 use crate::operator::Operator;
 
-/// This folder's overloads.
-pub const OPERATORS: &[&[Operator]] = &[cells::OPERATORS, recurrence::OPERATORS];
+/// The overloads of this folder.
+pub const OPERATORS: &[&[Operator]] = &[cells::OPERATORS, layer::OPERATORS];

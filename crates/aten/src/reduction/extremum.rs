@@ -1,5 +1,5 @@
-//! Largest and smallest elements, and where they are. NaN counts as larger and smaller than every
-//! number; of equal elements the first one wins.
+//! The largest and smallest elements, and their indices. NaN counts as larger and smaller than
+//! every number; of equal elements the first one is chosen.
 
 use crate::operator::argument::{Out, Outs};
 use crate::operator::call::Call;
@@ -8,7 +8,7 @@ use crate::operator::structured;
 use crate::tensor::overlap;
 use crate::{check, operators};
 use dml_compute::reduction::axes::Axes;
-use dml_compute::reduction::extremum::{Extreme, Positioned, Single, Yields, both, run};
+use dml_compute::reduction::extremum::{ElementAndIndex, ElementOnly, Extreme, ExtremumOutput, both, run};
 use dml_compute::view::View;
 use dml_kernel::DType;
 
@@ -36,7 +36,7 @@ operators! {
         "aten::max.dim_max(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) max, Tensor(b!) max_values) -> (Tensor(a!) values, Tensor(b!) indices)",
     }
     arg(self, dim, keepdim, out; Extreme::Max) {
-        "aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+        hot "aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
         "aten::argmax.out(Tensor self, int? dim=None, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
     }
     of_all(self, out; Extreme::Min) {
@@ -53,7 +53,7 @@ operators! {
     }
 }
 
-/// There must be something to choose from in every reduced dimension.
+/// Checks that no reduced dimension is empty.
 fn check_not_empty(name: &str, input: &View, axes: Axes) -> Result<()> {
     if input.numel() != 0 {
         return Ok(());
@@ -88,7 +88,7 @@ fn over_dims(call: &mut Call, input: &View, dims: &[i64], keep: bool, out: Out, 
     );
     check_not_empty(name, input, axes)?;
     let out = call.result(out.given(), input.dtype, &axes.sizes(&input.sizes))?;
-    run(call, &Single { extreme, dtype: input.dtype }, input, &[&out], axes)?;
+    run(call, &ElementOnly { extreme, dtype: input.dtype }, input, &[&out], axes)?;
     call.ret(out);
     Ok(())
 }
@@ -102,7 +102,7 @@ fn of_all(call: &mut Call, input: &View, out: Out, extreme: Extreme) -> Result<(
          'dim' argument."
     );
     let out = call.result(out.given(), input.dtype, &[])?;
-    run(call, &Single { extreme, dtype: input.dtype }, input, &[&out], Axes::all(false))?;
+    run(call, &ElementOnly { extreme, dtype: input.dtype }, input, &[&out], Axes::all(false))?;
     call.ret(out);
     Ok(())
 }
@@ -120,7 +120,7 @@ fn aminmax(call: &mut Call, input: &View, dim: Option<i64>, keep: bool, outs: Ou
     let min = structured::result(call, given(0), input.dtype, &sizes)?;
     let max = structured::result(call, given(1), input.dtype, &sizes)?;
     check!(
-        !dml_compute::view::overlap::touches(&min, &max),
+        !dml_compute::view::overlap::ranges_overlap(&min, &max),
         Value,
         "aminmax(): the `min` and `max` out= tensors must not overlap."
     );
@@ -140,7 +140,7 @@ fn with_indices(call: &mut Call, input: &View, dim: i64, keep: bool, outs: Outs,
     let values = structured::result(call, given(0), input.dtype, &sizes)?;
     let indices = structured::result(call, given(1), DType::I64, &sizes)?;
     [&values, &indices].into_iter().try_for_each(|out| overlap::check_none(out, &[input]))?;
-    let fold = Positioned { extreme, dtype: input.dtype, yields: Yields::ValueAndIndex };
+    let fold = ElementAndIndex { extreme, dtype: input.dtype, yields: ExtremumOutput::ValueAndIndex };
     run(call, &fold, input, &[&values, &indices], axes)?;
     call.ret(values);
     call.ret(indices);
@@ -158,7 +158,7 @@ fn arg(call: &mut Call, input: &View, dim: Option<i64>, keep: bool, out: Out, ex
     check_not_empty(name, input, axes)?;
     check!(input.dtype != DType::Bool, Dtype, "{name}(): does not support bool input");
     let out = structured::result(call, out.given(), DType::I64, &axes.sizes(&input.sizes))?;
-    run(call, &Positioned { extreme, dtype: input.dtype, yields: Yields::Index }, input, &[&out], axes)?;
+    run(call, &ElementAndIndex { extreme, dtype: input.dtype, yields: ExtremumOutput::Index }, input, &[&out], axes)?;
     call.ret(out);
     Ok(())
 }

@@ -4,9 +4,7 @@ use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::{check, operators};
-use dml_compute::reduction::fold::Reduction;
-use dml_compute::reduction::hash::Xor;
-use dml_compute::reduction::reduce::reduce;
+use dml_compute::reduction::hash;
 use dml_compute::view::View;
 use dml_kernel::DType;
 
@@ -24,8 +22,7 @@ fn hash(call: &mut Call, input: &View, dim: &[i64], keep: bool, mode: i64, out: 
     let axes = crate::reduction::axes::axes_of(call, Some(dim), input.dim(), keep)?;
     check!(mode == 0, Runtime, "Unsupported hash mode: {mode}");
     let out = call.result(out.given(), DType::U64, &axes.sizes(&input.sizes))?;
-    let fold = Xor { dtype: input.dtype };
-    reduce(call, &fold, &Reduction { inputs: &[input], outs: &[&out], axes, tables: &[], numbers: &[] })?;
+    hash::hash(call, input, axes, &out)?;
     call.ret(out);
     Ok(())
 }

@@ -1,7 +1,4 @@
-//! How many elements fall into each bin: bincount and histc.
-//!
-//! Bin numbers are sorted and each bin finds where its own begin and end: no atomics, so that many
-//! elements in one bin do not queue up.
+//! The operators bincount and histc: the number of elements in each bin.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
@@ -9,12 +6,8 @@ use crate::operator::conversion::check_all_fit;
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::{check, operators};
-use dml_compute::dtype::accumulator;
 use dml_compute::movement::copy::{as_contiguous, cast, fill_with};
-use dml_compute::pointwise::kernel as pointwise;
-use dml_compute::pointwise::kernel::Operand;
-use dml_compute::reduction::functions::HISTC;
-use dml_compute::reduction::histogram::{add, count, extremes};
+use dml_compute::reduction::histogram::{add, count, count_between, extremes};
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 use dml_kernel::DType;
@@ -29,7 +22,7 @@ operators! {
     }
 }
 
-/// Waits for the largest element.
+/// Waits for the largest element, which is the number of bins minus one.
 fn bincount(call: &mut Call, input: &View, weights: Option<&View>, minimum: i64) -> Result<()> {
     check!(input.dtype.is_integer(), NotImplemented, "\"bincount_cpu\" not implemented for '{}'", input.dtype);
     check!(minimum >= 0, Runtime, "minlength should be >= 0");
@@ -67,9 +60,9 @@ fn bincount(call: &mut Call, input: &View, weights: Option<&View>, minimum: i64)
     Ok(())
 }
 
-/// Equal bins from `low` to `high`, which counts too. Equal limits stand for the smallest and the
-/// largest element, for which this waits. Floats as on the CPU; integers, which the CPU does not
-/// count, as on CUDA: divided as 64-bit integers.
+/// Bins of equal size from `low` to `high`, inclusive. If the limits are equal, they are replaced
+/// by the smallest and the largest element, which are read back. Floats are computed as on the CPU;
+/// integers, which the CPU does not support, as on CUDA: divided as 64-bit integers.
 fn histc(call: &mut Call, input: &View, bins: i64, low: Number, high: Number, out: Out) -> Result<()> {
     check!(input.dtype != DType::Bool, NotImplemented, "\"histogram_cpu\" not implemented for 'Bool'");
     check!(bins > 0, Runtime, "torch.histogram(): bins must be > 0, but got {bins} for dimension 0");
@@ -81,19 +74,14 @@ fn histc(call: &mut Call, input: &View, bins: i64, low: Number, high: Number, ou
     if input.numel() == 0 {
         fill_with(call, &out, Number::Int(0))?;
     } else {
-        let dtype = if float { accumulator(input.dtype) } else { DType::I64 };
-        let (of, keys) = (input.dtype, call.empty(DType::U32, &input.sizes)?);
-        let [low, high] = limits.map(Operand::Number);
-        let inputs = [Operand::Tensor(input), low, high, Operand::Number(Number::Int(bins))];
-        pointwise::run_operands(call, HISTC.of(of), &[&keys], &inputs, dtype)?;
-        count(call, &keys.as_strided(&[keys.numel()], &[1], 0), &out)?;
+        count_between(call, input, limits, &out)?;
     }
     call.ret(out);
     Ok(())
 }
 
-/// The limits of bins of floats, which the dtype must have room for; about a single number, one to
-/// either side.
+/// The limits of bins of floats, checked to be in the dtype's range; if both are equal, one less
+/// and one more.
 fn float_range(limits: [Number; 2], dtype: DType) -> Result<[Number; 2]> {
     let [low, high] = limits.map(Number::to_f64);
     check!(low.is_finite() && high.is_finite(), Runtime, "torch.histc: range of [{low}, {high}] is not finite");
@@ -103,10 +91,11 @@ fn float_range(limits: [Number; 2], dtype: DType) -> Result<[Number; 2]> {
     Ok(limits)
 }
 
-/// The limits of bins of integers, and an error if a product with the number of bins would not fit
+/// The limits of bins of integers, and an error if a product with the number of bins does not fit
 /// 64 bits.
 fn integer_range(limits: [Number; 2], dtype: DType, bins: i64) -> Result<[Number; 2]> {
-    // As floats: of unsigned numbers, negative limits do not wrap, and fractions count.
+    // As floats, so that negative limits do not wrap around for unsigned integers, and fractions
+    // are kept.
     check!(limits[0].to_f64() <= limits[1].to_f64(), Runtime, "torch.histc: max must be larger than min");
     check_all_fit(&limits.map(|limit| Number::Double(limit.to_f64())), dtype)?;
     let [low, high] = limits.map(Number::to_i64);

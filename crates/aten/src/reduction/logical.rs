@@ -6,35 +6,39 @@ use crate::operator::error::Result;
 use crate::{check, operators};
 use dml_compute::pointwise::comparison;
 use dml_compute::reduction::axes::Axes;
-use dml_compute::reduction::fold::{Fold, Reduction};
-use dml_compute::reduction::logical::Quantifier;
-use dml_compute::reduction::reduce::reduce;
+use dml_compute::reduction::logical::{Quantifier, quantify};
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
-    over_dim(self, dim = None, keepdim = false, out; Quantifier::Any) {
+    over_dim(self, dim = None, keepdim = false, out; Quantifier::Any)
+        .complex(Complex::Run(complex::of_truth))
+        .float8(float8::own)
+    {
         "aten::any(Tensor self) -> Tensor",
         "aten::any.all_out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
         "aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
         "aten::any.out(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    over_dims(self, dim, keepdim, out; Quantifier::Any) {
+    over_dims(self, dim, keepdim, out; Quantifier::Any).complex(Complex::Run(complex::of_truth)).float8(float8::own) {
         "aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
         "aten::any.dims_out(Tensor self, int[]? dim=None, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    over_dim(self, dim = None, keepdim = false, out; Quantifier::All) {
+    over_dim(self, dim = None, keepdim = false, out; Quantifier::All)
+        .complex(Complex::Run(complex::of_truth))
+        .float8(float8::own)
+    {
         "aten::all(Tensor self) -> Tensor",
         "aten::all.all_out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
         "aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
         "aten::all.out(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    over_dims(self, dim, keepdim, out; Quantifier::All) {
+    over_dims(self, dim, keepdim, out; Quantifier::All).complex(Complex::Run(complex::of_truth)).float8(float8::own) {
         "aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
         "aten::all.dims_out(Tensor self, int[]? dim=None, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    equal(self, other) {
+    equal(self, other).complex(Complex::Run(complex::equal)) {
         "aten::equal(Tensor self, Tensor other) -> bool",
     }
 }
@@ -52,7 +56,7 @@ fn over_dim(
     run(call, input, axes, out, quantifier)
 }
 
-/// An empty list reduces nothing.
+/// An empty list reduces no dimension.
 fn over_dims(
     call: &mut Call,
     input: &View,
@@ -76,7 +80,10 @@ fn check_out(out: Out, quantifier: Quantifier) -> Result<()> {
             matches!(given.dtype, DType::Bool | DType::U8),
             Runtime,
             "{} only supports bool tensor for result, got: {}",
-            quantifier.name(),
+            match quantifier {
+                Quantifier::Any => "any",
+                Quantifier::All => "all",
+            },
             given.dtype
         );
     }
@@ -84,13 +91,13 @@ fn check_out(out: Out, quantifier: Quantifier) -> Result<()> {
 }
 
 fn run(call: &mut Call, input: &View, axes: Axes, out: Out, quantifier: Quantifier) -> Result<()> {
-    // The result of uint8 is uint8, as it was before PyTorch had bool.
+    // The result of uint8 is uint8, from the time before PyTorch had bool.
     let mut dtype = if input.dtype == DType::U8 { DType::U8 } else { DType::Bool };
     if out.given().is_some() {
         dtype = DType::Bool;
     }
     let out = call.result(out.given(), dtype, &axes.sizes(&input.sizes))?;
-    reduce(call, &quantifier, &Reduction { inputs: &[input], outs: &[&out], axes, tables: &[], numbers: &[] })?;
+    quantify(call, quantifier, input, axes, &out)?;
     call.ret(out);
     Ok(())
 }
@@ -109,9 +116,7 @@ fn equal(call: &mut Call, a: &View, b: &View) -> Result<()> {
         let flags = call.empty(DType::Bool, &a.sizes)?;
         comparison::equal(call, a, b, &flags)?;
         let out = call.empty(DType::Bool, &[])?;
-        let axes = Axes::all(false);
-        let reduction = Reduction { inputs: &[&flags], outs: &[&out], axes, tables: &[], numbers: &[] };
-        reduce(call, &Quantifier::All, &reduction)?;
+        quantify(call, Quantifier::All, &flags, Axes::all(false), &out)?;
         let mut byte = [0u8];
         call.download(out.data, &mut byte)?;
         same = byte[0] != 0;

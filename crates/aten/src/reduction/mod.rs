@@ -1,11 +1,11 @@
-//! Reductions: an operator that folds elements of its input along some dimensions.
+//! The operators of reductions, which fold the elements of an input along some dimensions.
 //!
-//! A [`Fold`] says what is accumulated; [`reduce`] runs it over any dims of strided tensors. The
+//! A [`Fold`] is the accumulation; [`reduce`] runs it over any dimensions of strided tensors. The
 //! order of additions is a tree that depends on shapes, strides and alignment only, so that every
 //! adapter gives the same bits: each invocation adds a few dozen elements in several independent
-//! chains, a workgroup joins its chains in shared memory, and long reductions leave partial results
-//! for a next pass. Rounding errors grow like those of pairwise summation (Higham, "The accuracy of
-//! floating point summation", SIAM J. Sci. Comput. 14, 1993).
+//! chains, a workgroup combines its chains in shared memory, and long reductions write partial
+//! results for another pass. Rounding errors grow like those of pairwise summation (Higham, "The
+//! accuracy of floating point summation", SIAM J. Sci. Comput. 14, 1993).
 
 pub mod axes;
 pub mod extremum;
@@ -20,7 +20,7 @@ pub mod variance;
 
 use crate::operator::Operator;
 
-/// The files' overloads.
+/// The overloads of this folder.
 pub const OPERATORS: &[&[Operator]] = &[
     extremum::OPERATORS,
     hash::OPERATORS,

@@ -1,4 +1,4 @@
-//! Vector norms.
+//! The operators of vector norms.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
@@ -12,11 +12,11 @@ use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
-    vector_norm(self, ord, dim, keepdim, dtype, out) {
+    vector_norm(self, ord, dim, keepdim, dtype, out).complex(Complex::Run(complex::reduction::norm)) {
         "aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
         "aten::linalg_vector_norm.out(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
     }
-    norm(self, p, dim, keepdim, dtype = None, out) {
+    norm(self, p, dim, keepdim, dtype = None, out).complex(Complex::Run(complex::reduction::norm)) {
         "aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
         "aten::norm.out(Tensor self, Scalar? p, int[1] dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
         "aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
@@ -46,7 +46,7 @@ fn norm_dtype(input: &View, dtype: Option<DType>) -> Result<DType> {
     Ok(named)
 }
 
-/// Checks the arguments of `linalg_vector_norm`; the dtype of its result.
+/// Checks the arguments of `linalg_vector_norm`; returns the dtype of its result.
 ///
 /// # Errors
 /// The CPU's.
@@ -86,7 +86,7 @@ fn norm(
     run(call, input, p.unwrap_or(2.0), axes, named, out)
 }
 
-/// Fails where a norm is asked for in a dtype that holds less than the input's.
+/// Checks that the requested dtype of a norm is not narrower than the input's.
 pub fn check_no_narrowing(input: DType, dtype: DType) -> Result<()> {
     check!(
         promote_types(input, dtype) == dtype,
@@ -97,7 +97,7 @@ pub fn check_no_narrowing(input: DType, dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// Both dtypes are of floats.
+/// Both dtypes have to be floats.
 fn check_range(input: &View, p: f64, axes: Axes, dtype: DType) -> Result<()> {
     check_no_narrowing(input.dtype, dtype)?;
     if p < 0.0 || p == f64::INFINITY {
@@ -112,7 +112,7 @@ fn check_range(input: &View, p: f64, axes: Axes, dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// Both dtypes are of floats.
+/// Both dtypes have to be floats.
 fn run(call: &mut Call, input: &View, p: f64, axes: Axes, dtype: DType, out: Out) -> Result<()> {
     check_range(input, p, axes, dtype)?;
     let out = structured::result(call, out.given(), dtype, &axes.sizes(&input.sizes))?;

@@ -1,9 +1,9 @@
-//! Running sums, products, extrema and log-sums along a dimension.
+//! Cumulative sums, products, extrema and log-sum-exps along a dimension.
 //!
-//! A workgroup walks its rows in tiles. Inside a tile every invocation folds a few neighbours, the
-//! invocations of a row scan their totals in shared memory (Hillis and Steele, "Data parallel
-//! algorithms", 1986), and the row's total is carried to the next tile. The order depends on shapes
-//! only.
+//! A workgroup processes its rows in tiles. Within a tile every invocation folds a few adjacent
+//! elements, the invocations of a row scan their totals in shared memory (Hillis and Steele, "Data
+//! parallel algorithms", 1986), and the row's total is carried to the next tile. The order depends
+//! on shapes only.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
@@ -16,17 +16,17 @@ use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
-    cumulate(self, dim, dtype, out; Operation::Sum) {
+    cumulate(self, dim, dtype, out; Operation::Sum).complex(complex::SUM) {
         "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
         "aten::cumsum.out(Tensor self, int dim, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
         "aten::cumsum_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)",
     }
-    cumulate(self, dim, dtype, out; Operation::Product) {
+    cumulate(self, dim, dtype, out; Operation::Product).complex(complex::RUNNING_PRODUCT) {
         "aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
         "aten::cumprod.out(Tensor self, int dim, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
         "aten::cumprod_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)",
     }
-    log_sum_exp(self, dim, out) {
+    log_sum_exp(self, dim, out).complex(Complex::Run(complex::log_cumsum_exp)) {
         "aten::_logcumsumexp(Tensor self, int dim) -> Tensor",
         "aten::_logcumsumexp.out(Tensor self, int dim, *, Tensor(a!) out) -> Tensor(a!)",
     }
@@ -56,7 +56,7 @@ fn cumulate(
     };
     let name = if operation == Operation::Sum { "cumsum" } else { "cumprod" };
     overlap::check_partial(&out, [input])?;
-    // A single element is copied.
+    // A 0-dim tensor is copied.
     let computes = out.dim() > 0 && out.numel() > 0;
     check!(out.dtype != DType::Bool || !computes, NotImplemented, "\"{name}_out_cpu\" not implemented for 'Bool'");
     run(call, operation, input, out.dtype, dim, &[&out])?;

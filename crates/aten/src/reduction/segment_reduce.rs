@@ -1,25 +1,35 @@
-//! Reductions of segments: of neighbours along a dimension, as many as `lengths` say, or from one
-//! of `offsets` to the next.
+//! Reductions of segments along a dimension, given by `lengths` or by consecutive `offsets`.
 
 use crate::movement::copies::checked_copy;
 use crate::operator::call::Call;
 use crate::operator::conversion::check_fits;
 use crate::operator::error::{Error, Result};
-use crate::{check, operators};
+use crate::{check, group, operators};
 use dml_compute::movement::copy::{as_contiguous, cast, fill_with, read_numbers};
-use dml_compute::primitives::loops::check_turns;
+use dml_compute::primitives::loops::check_loop_iterations;
 use dml_compute::primitives::prefix_sum;
-use dml_compute::reduction::segment_reduce::{Gradient, GradientArguments, Kind, Reduce, ReduceArguments, Segments};
+use dml_compute::reduction::segment_reduce::{self, Kind, Segments};
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
-    forward(data, reduce, lengths, indices, offsets, axis, unsafe, initial) {
+    forward(data, {Reduction}, indices, unsafe) {
         "aten::segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor",
     }
-    backward(grad, output, data, reduce, lengths, offsets, axis, initial) {
+    backward(grad, output, data, {Reduction}) {
         "aten::_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, Tensor? offsets=None, int axis=0, Scalar? initial=None) -> Tensor",
+    }
+}
+
+group! {
+    /// The segments, and what is computed of them.
+    struct Reduction<'a> {
+        reduce: Option<&'a str>,
+        lengths: Option<&'a View>,
+        offsets: Option<&'a View>,
+        axis: i64,
+        initial: Option<Number>,
     }
 }
 
@@ -69,7 +79,7 @@ fn checked_segments(
     check!(index, NotImplemented, "\"_segment_reduce_{what}_cpu_kernel1\" not implemented for '{dtype}'");
     let fits = given.sizes[..axis] == data.sizes[..axis];
     check!(fits, Runtime, "segment_reduce(): {what} {} does not fit data {}", given.describe(), data.describe());
-    check_turns(call, data.sizes[axis])?;
+    check_loop_iterations(call, data.sizes[axis])?;
     let outer = data.sizes[..axis].iter().product();
     let inner = data.sizes[axis + 1..].iter().product();
     let relative = offsets.is_none();
@@ -95,19 +105,9 @@ fn of_floats(data: &View) -> Result<()> {
     Ok(())
 }
 
-/// Lengths are read back and checked, unless it is `unsafe`. Nothing outside of the data is ever
-/// read.
-fn forward(
-    call: &mut Call,
-    data: &View,
-    reduce: Option<&str>,
-    lengths: Option<&View>,
-    indices: Option<&View>,
-    offsets: Option<&View>,
-    axis: i64,
-    trusted: bool,
-    initial: Option<Number>,
-) -> Result<()> {
+/// Lengths are read back and checked, unless `unsafe`. Memory outside of the data is never read.
+fn forward(call: &mut Call, data: &View, reduction: Reduction, indices: Option<&View>, trusted: bool) -> Result<()> {
+    let Reduction { reduce, lengths, offsets, axis, initial } = reduction;
     check!(indices.is_none(), Runtime, "segment_reduce(): indices based reduction is not supported yet.");
     let kind = kind_of(reduce.unwrap_or_default())?;
     let segments = checked_segments(call, data, lengths, offsets, axis)?;
@@ -131,35 +131,15 @@ fn forward(
     let out = call.empty(data.dtype, &sizes)?;
     if out.numel() > 0 {
         let data = &as_contiguous(call, data)?;
-        let spec = Reduce {
-            kind,
-            dtype: data.dtype,
-            relative: segments.relative,
-            given: initial.is_some(),
-            index: segments.index(data),
-        };
-        let Segments { bounds, count, inner, size, .. } = &segments;
-        let initial = initial.unwrap_or(kind.initial());
-        let arguments =
-            ReduceArguments { data, bounds, out: &out, initial, place: [*count, *inner, *size, out.numel()] };
-        call.run_threads(&spec, &arguments, out.numel() as u64)?;
+        segment_reduce::reduce(call, kind, &segments, data, initial, &out)?;
     }
     call.ret(out);
     Ok(())
 }
 
-/// As on the CPU, a gradient that is not negative is shared by the extrema of a segment.
-fn backward(
-    call: &mut Call,
-    grad: &View,
-    output: &View,
-    data: &View,
-    reduce: Option<&str>,
-    lengths: Option<&View>,
-    offsets: Option<&View>,
-    axis: i64,
-    initial: Option<Number>,
-) -> Result<()> {
+/// As on the CPU, a nonnegative gradient is shared by the extrema of a segment.
+fn backward(call: &mut Call, grad: &View, output: &View, data: &View, reduction: Reduction) -> Result<()> {
+    let Reduction { reduce, lengths, offsets, axis, initial } = reduction;
     let kind = kind_of(reduce.unwrap_or_default())?;
     let segments = checked_segments(call, data, lengths, offsets, axis)?;
     of_floats(data)?;
@@ -179,12 +159,7 @@ fn backward(
     if output.numel() > 0 && data.numel() > 0 {
         let [data, output, grad] = [data, output, grad].map(|t| as_contiguous(call, t));
         let (data, output, grad) = (&data?, &output?, &grad?);
-        let spec = Gradient { kind, dtype: data.dtype, relative: segments.relative, index: segments.index(data) };
-        let Segments { bounds, count, inner, size, .. } = &segments;
-        let initial = initial.unwrap_or(Number::Double(1.0));
-        let place = [*count, *inner, *size, output.numel()];
-        let arguments = GradientArguments { data, bounds, output, grad, to: &to, initial, place };
-        call.run_threads(&spec, &arguments, output.numel() as u64)?;
+        segment_reduce::gradient(call, kind, &segments, data, output, grad, initial, &to)?;
     }
     call.ret(to);
     Ok(())

@@ -1,4 +1,4 @@
-//! sum, nansum, mean, prod, count_nonzero.
+//! The operators sum, nansum, mean, prod, count_nonzero.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
@@ -11,32 +11,32 @@ use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
-    sum(self, dim = None, keepdim = false, dtype, out; Kind::Sum) {
+    sum(self, dim = None, keepdim = false, dtype, out; Kind::Sum).complex(complex::SUM) {
         "aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-        "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        hot "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
         "aten::sum.IntList_out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
     }
-    sum(self, dim, keepdim, dtype, out; Kind::NanSum) {
+    sum(self, dim, keepdim, dtype, out; Kind::NanSum).complex(complex::NAN_SUM) {
         "aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
         "aten::nansum.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
     }
-    sum(self, dim = None, keepdim = false, dtype, out; Kind::Mean) {
-        "aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-        "aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    sum(self, dim = None, keepdim = false, dtype, out; Kind::Mean).complex(complex::MEAN) {
+        hot "aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+        hot "aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
         "aten::mean.out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
     }
-    prod(self, dim = None, keepdim = false, dtype, out) {
+    prod(self, dim = None, keepdim = false, dtype, out).complex(complex::PRODUCT) {
         "aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
         "aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
         "aten::prod.int_out(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
     }
-    trace(self) {
+    trace(self).complex(Complex::Run(complex::by_parts)) {
         "aten::trace(Tensor self) -> Tensor",
     }
-    count_nonzero_of_dim(self, dim) {
+    count_nonzero_of_dim(self, dim).complex(Complex::Run(complex::of_truth)) {
         "aten::count_nonzero(Tensor self, int? dim=None) -> Tensor",
     }
-    count_nonzero(self, dim) {
+    count_nonzero(self, dim).complex(Complex::Run(complex::of_truth)) {
         "aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
     }
 }

@@ -1,40 +1,37 @@
-//! Variance and standard deviation, with the mean if asked for.
+//! Variance and standard deviation, optionally with the mean.
 //!
-//! Means and sums of squared deviations of two groups are joined by Chan, Golub and LeVeque,
+//! Means and sums of squared deviations of two groups are combined as by Chan, Golub and LeVeque,
 //! "Updating formulae and a pairwise algorithm for computing sample variances" (1979): no
-//! cancellation, whatever the mean. Where the result may be of any size the squares are summed at
-//! three scales, of which the one is taken that neither overflowed nor vanished, after J. L. Blue,
-//! "A portable Fortran program to find the Euclidean norm of a vector" (1978).
+//! cancellation, whatever the mean. Where the result may have any magnitude the squares are summed
+//! at three scales, and the sum that neither overflowed nor vanished is used, after J. L. Blue, "A
+//! portable Fortran program to find the Euclidean norm of a vector" (1978).
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::{check, operators};
-use dml_compute::dtype::accumulator;
-use dml_compute::reduction::fold::Reduction;
-use dml_compute::reduction::reduce::reduce;
-use dml_compute::reduction::variance::{Moments, Results};
+use dml_compute::reduction::variance;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 
 operators! {
-    variance(self, dim, correction, keepdim, out; false, false) {
+    variance(self, dim, correction, keepdim, out; false, false).complex(Complex::Run(complex::reduction::var)) {
         "aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
         "aten::var.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)",
     }
-    variance(self, dim, correction, keepdim, out; true, false) {
+    variance(self, dim, correction, keepdim, out; true, false).complex(Complex::Run(complex::reduction::std)) {
         "aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
         "aten::std.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)",
     }
-    variance(self, dim, correction, keepdim, out; false, true) {
+    variance(self, dim, correction, keepdim, out; false, true).complex(Complex::Run(complex::reduction::var_mean)) {
         "aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
     }
-    variance(self, dim, correction, keepdim, out; true, true) {
+    variance(self, dim, correction, keepdim, out; true, true).complex(Complex::Run(complex::reduction::std_mean)) {
         "aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
     }
 }
 
-/// The variance, or its root, and the mean too if asked for.
+/// The variance, or its root, optionally with the mean.
 pub fn variance(
     call: &mut Call,
     input: &View,
@@ -64,19 +61,11 @@ pub fn variance(
         ));
     }
     let spread = call.result(out.given(), input.dtype, &sizes)?;
-    let dtype = accumulator(input.dtype);
-    let fold = Moments { scalar: dtype.compute(), results: Results::Spread { root, mean } };
-    let numbers = &[(dtype, correction)][..];
-    let inputs = &[input][..];
-    if mean {
-        let average = call.empty(input.dtype, &sizes)?;
-        let outs = &[&spread, &average][..];
-        reduce(call, &fold, &Reduction { inputs, outs, axes, tables: &[], numbers })?;
-        call.ret(spread);
+    let average = if mean { Some(call.empty(input.dtype, &sizes)?) } else { None };
+    variance::variance(call, input, axes, correction, root, &spread, average.as_ref())?;
+    call.ret(spread);
+    if let Some(average) = average {
         call.ret(average);
-    } else {
-        reduce(call, &fold, &Reduction { inputs, outs: &[&spread], axes, tables: &[], numbers })?;
-        call.ret(spread);
     }
     Ok(())
 }

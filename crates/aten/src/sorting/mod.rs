@@ -1,8 +1,9 @@
-//! Sorting and selection along a dimension.
+//! The operators of sorting and selection along a dimension.
 //!
-//! Elements become unsigned keys ([`key`]). Rows that fit a workgroup's memory are sorted there
-//! ([`tile`], [`row_sort`]); longer ones by a radix sort ([`crate::primitives::radix_sort`]). Where
-//! only some elements are wanted, they are found by a radix selection ([`row_select`], [`select`]).
+//! Elements are converted to unsigned keys ([`key`]). Rows that fit a workgroup's shared memory are
+//! sorted there ([`tile`], [`row_sort`]); longer ones by a radix sort
+//! ([`crate::primitives::radix_sort`]). If only some ranks are needed, they are found by a radix
+//! selection ([`row_select`], [`select`]).
 
 pub mod mode;
 pub mod rank;

@@ -1,4 +1,5 @@
-//! The most frequent element along a dimension; of several the smallest one. No NaN equals another.
+//! The operator mode: the most frequent element along a dimension; of several the smallest one. NaN
+//! does not equal NaN.
 
 use crate::operator::argument::Outs;
 use crate::operator::call::Call;
@@ -37,8 +38,8 @@ fn mode(call: &mut Call, input: &View, dim: i64, keep: bool, outs: Outs) -> Resu
     let [indices, index_rows] = reduced(call, given(1), DType::I64, input, dim, keep)?;
     if values.numel() > 0 {
         let o = Operands::new(input, dim, &value_rows, &index_rows);
-        let (elements, places) = by_rows(call, input, dim, false)?;
-        let positions = most_frequent(call, &elements, &places, &o)?;
+        let (elements, order) = by_rows(call, input, dim, false)?;
+        let positions = most_frequent(call, &elements, &order, &o)?;
         emit(call, &o, &positions, 1)?;
     }
     call.ret(values);

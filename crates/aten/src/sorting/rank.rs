@@ -1,5 +1,5 @@
-//! Elements chosen by rank along a dimension: topk, kthvalue, median. NaN is the largest; of equal
-//! elements the first ones are chosen.
+//! The operators topk, kthvalue and median: elements selected by rank along a dimension. NaN is the
+//! largest; of equal elements the first ones are selected.
 
 use crate::operator::argument::Outs;
 use crate::operator::call::Call;
@@ -22,10 +22,10 @@ operators! {
     kthvalue(self, k, dim, keepdim, outs) {
         "aten::kthvalue.values(Tensor self, SymInt k, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
     }
-    median_of_all(self; false) {
+    median_of_tensor(self; false) {
         "aten::median(Tensor self) -> Tensor",
     }
-    median_of_all(self; true) {
+    median_of_tensor(self; true) {
         "aten::nanmedian(Tensor self) -> Tensor",
     }
     median(self, dim, keepdim, outs; false) {
@@ -50,7 +50,7 @@ fn topk(call: &mut Call, input: &View, k: i64, dim: i64, largest: bool, sorted: 
     let indices = structured::result(call, given(1), DType::I64, &sizes)?;
     [&values, &indices].into_iter().try_for_each(|out| overlap::check_none(out, &[input]))?;
     if values.numel() > 0 {
-        let input = apart(call, input, &values)?;
+        let input = without_overlap(call, input, &values)?;
         first(call, &Operands::new(&input, dim, &values, &indices), k, largest, sorted)?;
     }
     call.ret(values);
@@ -58,13 +58,13 @@ fn topk(call: &mut Call, input: &View, k: i64, dim: i64, largest: bool, sorted: 
     Ok(())
 }
 
-/// The input, or a copy if the values overwrite it before it has been read.
-fn apart(call: &Call, input: &View, values: &View) -> Result<View> {
+/// The input, or a copy if it overlaps the values.
+fn without_overlap(call: &Call, input: &View, values: &View) -> Result<View> {
     overlap::check_internal(values)?;
     Ok(separate(call, values, input)?)
 }
 
-/// A result of the sizes that a reduction of `dim` gives, and the same with the dimension in it.
+/// A result with the sizes of a reduction of `dim`, and a view of it that includes the dimension.
 pub fn reduced(
     call: &Call,
     out: Option<&View>,
@@ -85,7 +85,8 @@ pub fn reduced(
     Ok([out, view])
 }
 
-/// An element of each row along a dimension; `take` gets the dimension and the length of a row.
+/// Selects one element of each row along a dimension; `take` gets the dimension and the length of a
+/// row.
 fn over_dim(
     call: &mut Call,
     name: &str,
@@ -99,13 +100,13 @@ fn over_dim(
     let n = input.sizes.get(dim).copied().unwrap_or(1);
     check!(n != 0, Index, "{name}(): Expected reduction dim {dim} to have non-zero size.");
     let take = take(dim, n)?;
-    // A single element is its own of any rank: the CPU only copies it.
+    // A 0-dim tensor is its own element of any rank: the CPU only copies it.
     check!(input.dtype != DType::Bool || input.dim() == 0, NotImplemented, "\"{name}_out\" not implemented for 'Bool'");
     let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
     let [values, value_rows] = reduced(call, given(0), input.dtype, input, dim, keep)?;
     let [indices, index_rows] = reduced(call, given(1), DType::I64, input, dim, keep)?;
     if values.numel() > 0 {
-        let input = apart(call, input, &values)?;
+        let input = without_overlap(call, input, &values)?;
         one(call, &Operands::new(&input, dim, &value_rows, &index_rows), take)?;
     }
     call.ret(values);
@@ -125,12 +126,12 @@ fn median(call: &mut Call, input: &View, dim: i64, keep: bool, outs: Outs, ignor
     over_dim(call, "median", input, dim, keep, outs, |_, _| Ok(Take::Median { ignore_nan }))
 }
 
-fn median_of_all(call: &mut Call, input: &View, ignore_nan: bool) -> Result<()> {
+fn median_of_tensor(call: &mut Call, input: &View, ignore_nan: bool) -> Result<()> {
     let empty = input.numel() == 0;
     check!(input.dtype != DType::Bool || empty, NotImplemented, "\"median_cpu\" not implemented for 'Bool'");
     let out = call.empty(input.dtype, &[])?;
     if input.numel() == 0 {
-        // NaN, and what the CPU makes of it as an integer.
+        // NaN, or the integer to which the CPU converts it.
         let nothing = match input.dtype {
             DType::I32 => Number::Int(i64::from(i32::MIN)),
             DType::I64 => Number::Int(i64::MIN),

@@ -1,4 +1,4 @@
-//! Looking for numbers among others: searchsorted, bucketize, isin.
+//! Searching for numbers in others: searchsorted, bucketize, isin.
 
 use crate::movement::copies::checked_copy;
 use crate::operator::argument::{Out, TensorOrScalar};
@@ -11,13 +11,12 @@ use dml_compute::host;
 use dml_compute::indexing::arguments::number_tensor;
 use dml_compute::movement::copy::{as_contiguous, cast, fill_with};
 use dml_compute::scalar::Scalar as Number;
-use dml_compute::sorting::search::{IsIn, IsInArguments, Search, SearchArguments};
-use dml_compute::sorting::sort;
-use dml_compute::view::{Location, View, layout};
+use dml_compute::sorting::{search, sort};
+use dml_compute::view::{Location, View};
 use dml_kernel::DType;
 
 operators! {
-    searchsorted(sorted_sequence, self, out_int32, right, side, sorter, out) {
+    searchsorted(sorted_sequence, self, out_int32, right, side, sorter, out).runtime_index() {
         "aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
         "aten::searchsorted.Tensor_out(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None, Tensor(a!) out) -> Tensor(a!)",
         "aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
@@ -41,7 +40,7 @@ operators! {
 
 /// Two operands as tensors of one dtype, by the rules of type promotion: numbers and 0-dim CPU
 /// tensors too.
-fn together(call: &Call, operands: [TensorOrScalar; 2]) -> Result<[View; 2]> {
+fn promoted_pair(call: &Call, operands: [TensorOrScalar; 2]) -> Result<[View; 2]> {
     let dtype = result_type(&operands.map(Into::into), call.host.default_dtype());
     let one = |operand: TensorOrScalar| -> Result<View> {
         let number = match operand {
@@ -60,7 +59,6 @@ fn together(call: &Call, operands: [TensorOrScalar; 2]) -> Result<[View; 2]> {
     Ok([one(a)?, one(b)?])
 }
 
-#[allow(clippy::too_many_arguments)]
 fn searchsorted(
     call: &mut Call,
     boundaries: TensorOrScalar,
@@ -84,7 +82,7 @@ fn searchsorted(
         );
         right = side == "right";
     }
-    let [boundaries, values] = together(call, [boundaries, values])?;
+    let [boundaries, values] = promoted_pair(call, [boundaries, values])?;
     if let Some(sorter) = sorter {
         check!(
             sorter.sizes == boundaries.sizes,
@@ -133,13 +131,14 @@ fn bucketize(
     right: bool,
     out: Out,
 ) -> Result<()> {
-    let [values, boundaries] = together(call, [values, boundaries])?;
+    let [values, boundaries] = promoted_pair(call, [values, boundaries])?;
     check!(boundaries.dim() == 1, Runtime, "boundaries tensor must be 1 dimension, but got dim({})", boundaries.dim());
     search(call, &boundaries, &values, None, right, int32, out)
 }
 
-/// For each value how many boundaries of its row are below it (or, to the right, not above).
-fn search(
+/// For each value, the number of boundaries of its row that are below it (or, for `right`, not
+/// above).
+pub fn search(
     call: &mut Call,
     boundaries: &View,
     values: &View,
@@ -171,23 +170,8 @@ fn search(
     } else if out.numel() > 0 {
         let (boundaries, values) = (as_contiguous(call, boundaries)?, as_contiguous(call, values)?);
         let dense = if out.is_contiguous() { out.clone() } else { call.empty(wanted, &out.sizes)? };
-        let count = dense.numel();
-        // Values of a row of boundaries: all of them when there is only one.
-        let row = if boundaries.dim() == 1 { count } else { values.sizes.last().copied().unwrap_or(1) };
-        let index = layout::index_type(count.max(boundaries.numel()));
         let sorter = sorter.map(|s| as_contiguous(call, s)).transpose()?;
-        let spec = Search { dtype, out: wanted, index, right, sorted: sorter.is_none() };
-        let arguments = SearchArguments {
-            boundaries: &boundaries,
-            values: &values,
-            out: &dense,
-            sorter: sorter.as_ref(),
-            fault: sorter.as_ref().map(|_| call.fault_of_index()),
-            count,
-            row,
-            n: n as u32,
-        };
-        call.run_threads(&spec, &arguments, count as u64)?;
+        search::search(call, &boundaries, &values, sorter.as_ref(), right, &dense)?;
         if dense.data != out.data {
             checked_copy(call, &dense, &out)?;
         }
@@ -204,7 +188,7 @@ fn isin(call: &mut Call, elements: TensorOrScalar, tests: TensorOrScalar, invert
         };
         check!(!flag, Runtime, "Unsupported input type encountered for isin(): Bool");
     }
-    let [elements, tests] = together(call, [elements, tests])?;
+    let [elements, tests] = promoted_pair(call, [elements, tests])?;
     let out = structured::result(call, out.given(), DType::Bool, &elements.sizes)?;
     let n = tests.numel();
     if n == 0 {
@@ -214,12 +198,7 @@ fn isin(call: &mut Call, elements: TensorOrScalar, tests: TensorOrScalar, invert
         let (tests, _) = sort::by_rows(call, &row, 0, false)?;
         let elements = as_contiguous(call, &elements)?;
         let dense = if out.is_contiguous() { out.clone() } else { call.empty(DType::Bool, &out.sizes)? };
-        let (dtype, count) = (elements.dtype, dense.numel());
-        let index = layout::index_type(count.max(n));
-        let spec = IsIn { dtype, index, invert };
-        let arguments =
-            IsInArguments { elements: elements.range(), tests: tests.range(), out: &dense, count, n: n as u32 };
-        call.run_threads(&spec, &arguments, count as u64)?;
+        search::is_in(call, &elements, &tests, invert, &dense)?;
         if dense.data != out.data {
             checked_copy(call, &dense, &out)?;
         }

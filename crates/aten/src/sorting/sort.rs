@@ -1,5 +1,5 @@
-//! Sorting along a dimension. Always stable: NaN is the largest, and equal elements keep their
-//! order.
+//! The operators of sorting along a dimension. Always stable: NaN is the largest, and equal
+//! elements keep their order.
 
 use crate::operator::argument::Outs;
 use crate::operator::call::Call;
@@ -31,7 +31,7 @@ fn sort(call: &mut Call, input: &View, dim: i64, descending: bool, outs: Outs) -
         overlap::check_partial(t, [input])?;
     }
     if input.numel() > 0 {
-        // The values are read once more when their places are known.
+        // The values are read again after their positions are known.
         let input = separate(call, &values, input)?;
         sort_into(call, &Operands::new(&input, dim, &values, &indices), descending)?;
     }

@@ -1,14 +1,11 @@
-//! Elements, or slices, that occur: each once, how often, and which one each element is.
-//!
-//! What is sorted, or consecutive as it is, is compared with its predecessor; the places where
-//! something new begins give the rest. The number of results is read back: it is a size. No NaN
-//! equals another.
+//! The operators of unique elements or slices, with their counts, and the index of the result for
+//! each element.
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::{check, operators};
 use dml_compute::movement::copy::as_contiguous;
-use dml_compute::primitives::loops::check_turns;
+use dml_compute::primitives::loops::check_loop_iterations;
 use dml_compute::sorting::sort;
 use dml_compute::sorting::unique::{Ordered, select};
 use dml_compute::view::View;
@@ -35,7 +32,7 @@ fn of_elements(call: &mut Call, input: &View, inverse: bool, counts: Option<bool
 
 fn consecutive(call: &mut Call, input: &View, inverse: bool, counts: bool, dim: Option<i64>) -> Result<()> {
     match dim {
-        // As on the CPU, which asks for what it returns; not so for -1.
+        // As on the CPU, which respects the flags for dimension 0 of a 1-dim tensor; not so for -1.
         Some(0) if input.dim() == 1 => elements(call, input, false, inverse, Some(counts)),
         Some(dim) => of_slices(call, input, dim, false),
         None => elements(call, input, false, inverse, Some(counts)),
@@ -45,15 +42,15 @@ fn consecutive(call: &mut Call, input: &View, inverse: bool, counts: bool, dim: 
 /// Without `counts` the operator has two results.
 fn elements(call: &mut Call, input: &View, sorted: bool, inverse: bool, counts: Option<bool>) -> Result<()> {
     let row = as_contiguous(call, input)?.as_strided(&[input.numel()], &[1], 0);
-    // The elements in order, and where each was.
-    let (elements, places) = match sorted {
-        true => sort::by_rows(call, &row, 0, false).map(|(elements, places)| (elements, Some(places)))?,
+    // The elements in order, and the original position of each.
+    let (elements, order) = match sorted {
+        true => sort::by_rows(call, &row, 0, false).map(|(elements, order)| (elements, Some(order)))?,
         false => (row, None),
     };
-    let ranked = Ordered { elements: elements.clone(), width: 1, n: input.numel(), places: None };
+    let ranked = Ordered { elements: elements.clone(), width: 1, n: input.numel(), order: None };
     let starts = ranked.starts(call)?;
     let values = select(call, &elements, 0, &starts)?;
-    let whole = Ordered { places, ..ranked };
+    let whole = Ordered { order, ..ranked };
     let sizes = if inverse { input.sizes.as_slice() } else { &[0] };
     let inverse = whole.inverse(call, &starts, inverse, sizes)?;
     call.ret(values);
@@ -65,7 +62,8 @@ fn elements(call: &mut Call, input: &View, sorted: bool, inverse: bool, counts: 
     Ok(())
 }
 
-/// Slices along a dimension. As on the CPU all three results are always there, asked for or not.
+/// Unique slices along a dimension. As on the CPU, all three results are computed whatever the
+/// flags.
 fn of_slices(call: &mut Call, input: &View, dim: i64, sorted: bool) -> Result<()> {
     check!(input.dim() > 0, Index, "Dimension specified as {dim} but tensor has no dimensions");
     let dim = call.wrap_dim(dim, input.dim())?;
@@ -77,10 +75,10 @@ fn of_slices(call: &mut Call, input: &View, dim: i64, sorted: bool) -> Result<()
         Runtime,
         "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied"
     );
-    // A slice is compared with one after another of the other run.
+    // A slice is compared with several slices of the other run, one after the other.
     let comparisons = if sorted { i64::from(n.max(1).ilog2()) + 2 } else { 2 };
-    check_turns(call, input.numel() / n.max(1) * comparisons)?;
-    let mut slices = Ordered { elements: input.clone(), width: 0, n, places: None };
+    check_loop_iterations(call, input.numel() / n.max(1) * comparisons)?;
+    let mut slices = Ordered { elements: input.clone(), width: 0, n, order: None };
     if n > 0 {
         let order: Vec<usize> = [dim].into_iter().chain((0..input.dim()).filter(|&d| d != dim)).collect();
         slices.elements = as_contiguous(call, &input.permute(&order))?;
@@ -90,8 +88,8 @@ fn of_slices(call: &mut Call, input: &View, dim: i64, sorted: bool) -> Result<()
         }
     }
     let starts = slices.starts(call)?;
-    let chosen = match &slices.places {
-        Some(places) => select(call, places, 0, &starts)?,
+    let chosen = match &slices.order {
+        Some(order) => select(call, order, 0, &starts)?,
         None => starts.clone(),
     };
     let values = select(call, input, dim, &chosen)?;

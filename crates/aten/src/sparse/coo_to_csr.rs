@@ -1,4 +1,5 @@
-//! Coordinates (COO) to compressed rows (CSR): where each row begins instead of each element's row.
+//! The operator that converts coordinates (COO) to compressed rows (CSR): the beginning of each row
+//! instead of each element's row.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
@@ -19,9 +20,9 @@ operators! {
     }
 }
 
-/// `rows` holds the row of each element, in ascending order; the result is `[size + 1]`: how many
-/// elements come before each of `size` rows, and how many there are before row `size`.
-fn coo_to_csr(call: &mut Call, rows: &View, size: i64, int32: bool, out: Out) -> Result<()> {
+/// `rows` is the row of each element, in ascending order; the result is `[size + 1]`: the number of
+/// elements before each of `size` rows, and the number before row `size`.
+pub fn coo_to_csr(call: &mut Call, rows: &View, size: i64, int32: bool, out: Out) -> Result<()> {
     check!(rows.dim() <= 1, Runtime, "Input is supposed to be a vector, but got {} dimensional tensor.", rows.dim());
     check!(size >= -1, Runtime, "Trying to create tensor with negative dimension {0}: [{0}]", size.saturating_add(1));
     let dtype = if int32 { DType::I32 } else { DType::I64 };

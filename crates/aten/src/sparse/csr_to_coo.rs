@@ -1,4 +1,5 @@
-//! Compressed rows (CSR) to coordinates (COO): each element's row instead of where each row begins.
+//! The operator that converts compressed rows (CSR) to coordinates (COO): each element's row
+//! instead of the beginning of each row.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
@@ -20,8 +21,8 @@ operators! {
 }
 
 /// `crow` is `[batch.., rows + 1]`, `col` is `[batch.., nnz]`; the result is
-/// `[batch dimensions + 2, batches * nnz]`, a coordinate a row.
-fn csr_to_coo(call: &mut Call, crow: &View, col: &View, int32: bool, transpose: bool, out: Out) -> Result<()> {
+/// `[batch dimensions + 2, batches * nnz]`, one row for each coordinate.
+pub fn csr_to_coo(call: &mut Call, crow: &View, col: &View, int32: bool, transpose: bool, out: Out) -> Result<()> {
     check!(
         crow.dim() == col.dim(),
         Runtime,

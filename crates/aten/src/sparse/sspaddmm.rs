@@ -1,5 +1,5 @@
-//! The product of a sparse and a dense matrix, added to a sparse one: of strided tensors, which
-//! have none.
+//! sspaddmm, the product of a sparse and a dense matrix added to a sparse one, for strided tensors:
+//! not defined.
 
 use crate::operator::call::Call;
 use crate::operator::error::{Error, Result};
@@ -11,7 +11,8 @@ operators! {
     }
 }
 
-/// Sparse tensors have another dispatch key, so what gets here is refused, as on the CPU.
+/// Sparse tensors have another dispatch key, so any tensor here is strided, and an error as on the
+/// CPU.
 fn strided(_: &mut Call, _: &dml_compute::view::View) -> Result<()> {
     Err(Error::Runtime("tensor.sspaddmm(...) can only be called on sparse tensors".into()))
 }

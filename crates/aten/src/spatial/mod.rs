@@ -1,4 +1,5 @@
-//! Images of one to three spatial dimensions: pooling, resampling, padding, sampling, windows.
+//! The operators of images of one to three spatial dimensions: pooling, resampling, padding,
+//! sampling, windows.
 
 pub mod geometry;
 pub mod grid_sampler;
@@ -9,6 +10,6 @@ pub mod upsample;
 
 use crate::operator::Operator;
 
-/// The files' overloads; [`pooling`] lists its own.
+/// The overloads of this folder's files; [`pooling`] has a list of its own.
 pub const OPERATORS: &[&[Operator]] =
     &[grid_sampler::OPERATORS, padding::OPERATORS, unfold::OPERATORS, upsample::OPERATORS];

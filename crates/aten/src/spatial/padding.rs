@@ -7,7 +7,7 @@ use crate::operator::error::Result;
 use crate::operator::torch_version;
 use crate::spatial::geometry::result;
 use crate::{check, operators};
-use dml_compute::primitives::loops::check_turns;
+use dml_compute::primitives::loops::check_loop_iterations;
 use dml_compute::spatial::geometry::{Spatial, sizes_with};
 use dml_compute::spatial::padding::{Mode, run};
 use dml_compute::view::View;
@@ -15,58 +15,58 @@ use dml_compute::view::memory_format::is_channels_last;
 use dml_kernel::DType;
 
 operators! {
-    forward(self, padding, out; Mode::Reflect, 1) {
+    forward(self, padding, out; Mode::Reflect, 1).complex(Complex::Run(complex::run_as_bits)) {
         "aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
         "aten::reflection_pad1d.out(Tensor self, SymInt[2] padding, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, self, padding, out; Mode::Reflect, 1) {
+    backward(grad_output, self, padding, out; Mode::Reflect, 1).complex(Complex::Run(complex::by_parts)) {
         "aten::reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
         "aten::reflection_pad1d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[2] padding, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, padding, out; Mode::Reflect, 2) {
+    forward(self, padding, out; Mode::Reflect, 2).complex(Complex::Run(complex::run_as_bits)) {
         "aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
         "aten::reflection_pad2d.out(Tensor self, SymInt[4] padding, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, self, padding, out; Mode::Reflect, 2) {
+    backward(grad_output, self, padding, out; Mode::Reflect, 2).complex(Complex::Run(complex::by_parts)) {
         "aten::reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
         "aten::reflection_pad2d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[4] padding, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, padding, out; Mode::Reflect, 3) {
+    forward(self, padding, out; Mode::Reflect, 3).complex(Complex::Run(complex::run_as_bits)) {
         "aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
         "aten::reflection_pad3d.out(Tensor self, SymInt[6] padding, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, self, padding, out; Mode::Reflect, 3) {
+    backward(grad_output, self, padding, out; Mode::Reflect, 3).complex(Complex::Run(complex::by_parts)) {
         "aten::reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
         "aten::reflection_pad3d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[6] padding, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, padding, out; Mode::Replicate, 1) {
+    forward(self, padding, out; Mode::Replicate, 1).complex(Complex::Run(complex::run_as_bits)) {
         "aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
         "aten::replication_pad1d.out(Tensor self, SymInt[2] padding, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, self, padding, out; Mode::Replicate, 1) {
+    backward(grad_output, self, padding, out; Mode::Replicate, 1).complex(Complex::Run(complex::by_parts)) {
         "aten::replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
         "aten::replication_pad1d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[2] padding, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, padding, out; Mode::Replicate, 2) {
+    forward(self, padding, out; Mode::Replicate, 2).complex(Complex::Run(complex::run_as_bits)) {
         "aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
         "aten::replication_pad2d.out(Tensor self, SymInt[4] padding, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, self, padding, out; Mode::Replicate, 2) {
+    backward(grad_output, self, padding, out; Mode::Replicate, 2).complex(Complex::Run(complex::by_parts)) {
         "aten::replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
         "aten::replication_pad2d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[4] padding, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, padding, out; Mode::Replicate, 3) {
+    forward(self, padding, out; Mode::Replicate, 3).complex(Complex::Run(complex::run_as_bits)) {
         "aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
         "aten::replication_pad3d.out(Tensor self, SymInt[6] padding, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, self, padding, out; Mode::Replicate, 3) {
+    backward(grad_output, self, padding, out; Mode::Replicate, 3).complex(Complex::Run(complex::by_parts)) {
         "aten::replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
         "aten::replication_pad3d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[6] padding, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
 }
 
 /// The spatial sizes of the result, and the padding before the first element of each dimension.
-/// `padding` names the last dimension first.
+/// `padding` begins with the last dimension.
 fn output(call: &Call, mode: Mode, rank: usize, input: &View, padding: &[i64]) -> Result<(Spatial, Spatial)> {
     check!(
         padding.len() == 2 * rank,
@@ -113,7 +113,7 @@ fn output(call: &Call, mode: Mode, rank: usize, input: &View, padding: &[i64]) -
         let left = sizes.iter().all(|&n| n >= 1);
         check!(left, Runtime, "Calculated output {padded} must be >= 1 in every dimension (input {shape})");
     }
-    // Before that an image may be left without rows, and without columns, but not without both.
+    // Before torch 2.15 the result may be empty in some dimensions, but not in all.
     check!(sizes.iter().any(|&n| n >= 1), Runtime, "input ({shape}) is too small. Calculated output {padded}");
     if let Some(negative) = sizes.iter().find(|&&n| n < 0) {
         let whole: Vec<i64> = input.sizes[..lead].iter().chain(&sizes).copied().collect();
@@ -181,8 +181,11 @@ fn backward(
         mode.name(rank),
         grad.dtype
     );
-    // Replicated, the element of a corner was read by all that lies beyond it.
-    check_turns(call, input.sizes.iter().zip(&expected).map(|(&from, &to)| (to - from).max(0) + 1).product())?;
+    // With replication, all padding beyond a corner reads the corner's element.
+    check_loop_iterations(
+        call,
+        input.sizes.iter().zip(&expected).map(|(&from, &to)| (to - from).max(0) + 1).product(),
+    )?;
     let result = result(call, out.given(), input.dtype, &input.sizes, is_channels_last(input))?;
     run(call, mode, true, &before, grad, &result)?;
     call.ret(result);

@@ -1,25 +1,23 @@
 //! im2col and col2im (`torch.nn.Unfold`, `torch.nn.Fold`): windows of images as columns, and the
-//! sum of columns back into images. The latter gathers: a pixel visits the windows that show it, in
-//! a fixed order.
+//! sum of columns back into images. The latter gathers: a pixel iterates over the windows that
+//! contain it, in a fixed order.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::spatial::geometry::{check_dimension, result};
 use crate::{check, operators};
-use dml_compute::primitives::loops::check_turns;
-use dml_compute::spatial::geometry::{batched, index_type};
-use dml_compute::spatial::unfold::{Col2im, Col2imArguments, Im2col, Im2colArguments, Windows, WindowsArgument};
+use dml_compute::primitives::loops::check_loop_iterations;
+use dml_compute::spatial::unfold::{Windows, fold, unfold};
 use dml_compute::view::View;
-use dml_compute::view::memory_format::is_channels_last;
 use dml_kernel::DType;
 
 operators! {
-    im2col(self, kernel_size, dilation, padding, stride, out) {
+    im2col(self, kernel_size, dilation, padding, stride, out).complex(Complex::Run(complex::by_parts)) {
         "aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
         "aten::im2col.out(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    col2im(self, output_size, kernel_size, dilation, padding, stride, out) {
+    col2im(self, output_size, kernel_size, dilation, padding, stride, out).complex(Complex::Run(complex::by_parts)) {
         "aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
         "aten::col2im.out(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride, *, Tensor(a!) out) -> Tensor(a!)",
     }
@@ -93,20 +91,7 @@ fn im2col(
     sizes.truncate(rank - 3);
     sizes.extend([input.sizes[rank - 3] * windows.area(), rows * columns]);
     let result = result(call, out.given(), input.dtype, &sizes, false)?;
-    let (from, to) = (batched(input, 2), batched(&result, 1));
-    if to.numel() > 0 {
-        let spec = Im2col { dtype: from.dtype.bits(), index: index_type(&[&from, &to]) };
-        let arguments = Im2colArguments {
-            columns: to.range(),
-            image: from.range(),
-            numel: to.numel(),
-            height: to.sizes[1],
-            windows: WindowsArgument { windows: &windows, image },
-            image_strides: &from,
-            column_strides: &to,
-        };
-        call.run_threads(&spec, &arguments, to.numel() as u64)?;
-    }
+    unfold(call, &windows, input, &result)?;
     call.ret(result);
     Ok(())
 }
@@ -164,22 +149,9 @@ fn col2im(
     let mut sizes = input.sizes.clone();
     sizes.truncate(rank - 2);
     sizes.extend([height / windows.area(), image[0], image[1]]);
-    check_turns(call, windows.area())?;
+    check_loop_iterations(call, windows.area())?;
     let result = result(call, out.given(), input.dtype, &sizes, false)?;
-    let (from, to) = (batched(input, 1), batched(&result, 2));
-    if to.numel() > 0 {
-        let spec = Col2im { dtype: from.dtype, index: index_type(&[&from, &to]), channels_last: is_channels_last(&to) };
-        let arguments = Col2imArguments {
-            image: &to,
-            columns: &from,
-            numel: to.numel(),
-            channels: to.sizes[1],
-            windows: WindowsArgument { windows: &windows, image },
-            column_strides: &from,
-            image_strides: &to,
-        };
-        call.run_threads(&spec, &arguments, to.numel() as u64)?;
-    }
+    fold(call, &windows, input, &result)?;
     call.ret(result);
     Ok(())
 }

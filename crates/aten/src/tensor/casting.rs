@@ -1,4 +1,4 @@
-//! Which dtypes results may be written to.
+//! The dtypes to which results may be written.
 
 use dml_kernel::DType;
 

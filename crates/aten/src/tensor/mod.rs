@@ -1,4 +1,4 @@
-//! PyTorch's rules for tensors that meet: type promotion, and memory that operands share.
+//! PyTorch's rules for the operands of an operator: type promotion, and overlapping memory.
 
 pub mod casting;
 pub mod overlap;

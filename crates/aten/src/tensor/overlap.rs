@@ -1,12 +1,12 @@
-//! PyTorch's rules for operands that share memory.
+//! PyTorch's rules for operands with overlapping memory.
 
 use crate::check;
 use crate::operator::error::Result;
 use dml_compute::view::View;
 use dml_compute::view::layout::is_dense;
-use dml_compute::view::overlap::{is_expanded, touches};
+use dml_compute::view::overlap::{is_expanded, ranges_overlap};
 
-/// What is said of an expanded tensor that is to be written.
+/// The error message for an expanded tensor that would be written.
 pub const SHARED: &str = "unsupported operation: more than one element of the written-to tensor refers to a single memory \
                           location. Please clone() the tensor before performing the operation.";
 
@@ -16,8 +16,8 @@ pub fn check_internal(t: &View) -> Result<()> {
     Ok(())
 }
 
-/// PyTorch's `assert_no_partial_overlap`: a dense result lies as a dense input does, strides and
-/// all, or shares no memory with it.
+/// PyTorch's `assert_no_partial_overlap`: a dense result has the same memory and strides as a dense
+/// input, or does not overlap it.
 pub fn check_partial<'t>(out: &View, inputs: impl IntoIterator<Item = &'t View>) -> Result<()> {
     for t in inputs {
         let same = t.data == out.data
@@ -31,14 +31,14 @@ pub fn check_partial<'t>(out: &View, inputs: impl IntoIterator<Item = &'t View>)
     Ok(())
 }
 
-/// PyTorch's `assert_no_overlap`: a result is not an input, not an empty one either, and a dense
-/// one shares no memory with a dense input. Strided ones are not judged: they may interleave
-/// without touching.
+/// PyTorch's `assert_no_overlap`: a result is not an input, even if it is empty, and a dense result
+/// does not overlap a dense input. Strided ones are not checked: they may interleave without
+/// overlapping.
 pub fn check_none(out: &View, inputs: &[&View]) -> Result<()> {
     for &t in inputs {
         let same = out.handle != 0 && out.handle == t.handle;
         check!(
-            !(same || (touches(out, t) && is_dense(out) && is_dense(t))),
+            !(same || (ranges_overlap(out, t) && is_dense(out) && is_dense(t))),
             Runtime,
             "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single \
              memory location. Please clone() the tensor before performing the operation."

@@ -7,10 +7,10 @@ use dml_compute::scalar::Scalar;
 use dml_compute::view::View;
 use dml_kernel::DType;
 
-/// What takes part in promotion.
+/// An operand of type promotion.
 #[derive(Copy, Clone)]
 pub enum Promoted<'t> {
-    /// A tensor; 0-dim ones and Python numbers count less.
+    /// A tensor; 0-dim tensors and Python numbers have lower priority.
     Tensor(&'t View),
     /// A Python number.
     Scalar(Scalar),
@@ -25,7 +25,7 @@ impl<'t> From<TensorOrScalar<'t>> for Promoted<'t> {
     }
 }
 
-/// The common dtype of two dtypes of one category rank, as `torch.promote_types`.
+/// The common dtype of two dtypes of the same category, as in `torch.promote_types`.
 pub fn promote_types(a: DType, b: DType) -> DType {
     use DType::*;
     if a == b {
@@ -41,7 +41,7 @@ pub fn promote_types(a: DType, b: DType) -> DType {
             return if a == F64 || b == F64 {
                 F64
             } else if a == F32 || b == F32 || a != b {
-                // f16 with bf16 meet in f32.
+                // f16 and bf16 are promoted to f32.
                 F32
             } else {
                 a
@@ -77,15 +77,15 @@ pub fn promote_types(a: DType, b: DType) -> DType {
     }
 }
 
-/// The dtype in which operands that meet in a dtype are multiplied or divided: factors without
-/// dimensions are not rounded to 16 bits first, as on the CPU. 100,000 of an integer is infinite in
+/// The dtype in which operands with this common dtype are multiplied or divided: 0-dim factors are
+/// not rounded to 16 bits first, as on the CPU. For example, 100,000 as an integer is infinite in
 /// float16, but its product with a small number is not.
 pub fn unrounded<'t>(common: DType, mut factors: impl Iterator<Item = &'t View>) -> DType {
     let half = matches!(common, DType::F16 | DType::BF16);
     if half && factors.any(|t| t.dim() == 0 && t.dtype != common) { DType::F32 } else { common }
 }
 
-/// The dtype of a Python number that PyTorch passes as a tensor of a dtype.
+/// The dtype of a Python number that PyTorch passes as a tensor of `dtype`.
 fn of_number(dtype: DType, default: DType) -> DType {
     match dtype {
         _ if dtype.is_float() => default,
@@ -94,7 +94,7 @@ fn of_number(dtype: DType, default: DType) -> DType {
     }
 }
 
-/// The dtype in which operands meet. Dimensioned tensors decide; 0-dim tensors count only in a
+/// The promoted dtype of operands. Tensors with dimensions decide; 0-dim tensors count only in a
 /// higher category (bool < integer < float < complex), Python numbers only above those.
 pub fn result_type(operands: &[Promoted], default: DType) -> DType {
     let mut dim: Option<DType> = None;
@@ -129,7 +129,7 @@ pub fn result_type(operands: &[Promoted], default: DType) -> DType {
         }
     };
     let combine = |higher: Option<DType>, lower: Option<DType>| match (higher, lower) {
-        // A float keeps its precision.
+        // A float keeps its precision as a complex number.
         (Some(h), Some(l)) if h.is_float() && l.is_complex() => Some(h.complex()),
         (Some(h), Some(l)) => Some(if category(h) >= category(l) { h } else { promote_types(h, l) }),
         (h, l) => h.or(l),
@@ -137,11 +137,11 @@ pub fn result_type(operands: &[Promoted], default: DType) -> DType {
     combine(combine(dim, zero), wrapped).unwrap_or(default)
 }
 
-/// Checks that tensors can meet at all: one of 16, 32 or 64 bits without a sign meets floats alone,
-/// and a float of 8 bits nothing.
+/// Checks that the tensors can be promoted at all: unsigned integers of 16, 32 or 64 bits only with
+/// floats, and 8-bit floats with nothing.
 ///
 /// # Errors
-/// PyTorch's, of the first two that cannot.
+/// PyTorch's, for the first two that cannot.
 pub fn check_promotable(operands: &[Promoted]) -> Result<()> {
     let unsigned = |dtype| matches!(dtype, DType::U16 | DType::U32 | DType::U64);
     let dtypes = |with_dims: bool| {

@@ -1,26 +1,28 @@
 //! What tests and benchmarks of operators share: a host whose tensors are plain device memory.
 #![allow(dead_code)]
 
+pub mod matrix;
+
 use dml_aten::{Arg, Host, Result, Ret};
 use dml_compute::{Dims, Environment, Location, MatmulPrecision, Scalar, View};
-use dml_engine::{AddressRange, Device};
+use dml_engine::{AddressRange, Device, KernelRef};
 use dml_kernel::DType;
 pub use dml_testing::Random;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Makes tensors of one device; their memory is freed with it.
+/// Allocates tensors on one device; their memory is freed with the host.
 pub struct TestHost {
     /// The device.
     pub device: Arc<Device>,
     blocks: Mutex<Vec<u64>>,
-    /// What operators warned of.
+    /// Warnings of operators.
     pub warnings: Mutex<Vec<String>>,
-    /// What products round float32 to.
+    /// The dtype to which products round float32.
     pub product_dtype: Option<DType>,
 }
 
 impl TestHost {
-    /// On device 0, or on that of the environment's `DML_TEST_DEVICE`.
+    /// On device 0, or on the one that the environment variable `DML_TEST_DEVICE` names.
     pub fn new() -> TestHost {
         let index = std::env::var("DML_TEST_DEVICE").ok().and_then(|i| i.parse().ok()).unwrap_or(0);
         let device = dml_engine::device(index).expect("there is a Vulkan adapter").clone();
@@ -35,7 +37,7 @@ impl TestHost {
         t
     }
 
-    /// A tensor of any dtype from doubles, which are converted.
+    /// A tensor of any dtype, converted from doubles.
     pub fn of(&self, dtype: DType, sizes: &[i64], values: &[f64]) -> View {
         let bytes: Vec<u8> = values.iter().flat_map(|&v| encode(dtype, v)).collect();
         self.tensor(dtype, sizes, &bytes)
@@ -49,17 +51,17 @@ impl TestHost {
         bytes.chunks(t.element_size() as usize).map(|b| decode(t.dtype, b)).collect()
     }
 
-    /// How many tensors there are.
+    /// Number of tensors.
     pub fn count(&self) -> usize {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Frees every tensor made so far.
+    /// Frees all tensors.
     pub fn clear(&self) {
         self.keep(0);
     }
 
-    /// Frees every tensor but the first so many.
+    /// Frees all tensors but the first `count`.
     pub fn keep(&self, count: usize) {
         for block in self.blocks.lock().unwrap_or_else(PoisonError::into_inner).drain(count..) {
             self.device.free(block);
@@ -116,7 +118,7 @@ pub fn number(x: f64) -> Arg<'static> {
     Arg::Scalar(Scalar::Double(x))
 }
 
-/// What an operator that must fail said.
+/// The error message of an operator that has to fail.
 pub fn message(result: Result<Vec<View>>) -> String {
     result.expect_err("this must fail").to_string()
 }
@@ -167,6 +169,10 @@ impl Environment for TestHost {
     fn product_dtype(&self) -> Option<DType> {
         self.product_dtype
     }
+
+    fn probe(&self, _: &Device, _: &KernelRef, _: &[AddressRange]) -> dml_compute::Result<()> {
+        Ok(())
+    }
 }
 
 impl Host for TestHost {
@@ -188,9 +194,9 @@ impl Host for TestHost {
     }
 }
 
-/// Elements of tensors that a test can repeat.
+/// Reproducible elements for tensors.
 pub trait Values {
-    /// Uniform in [-1, 1).
+    /// A uniform number in [-1, 1).
     fn signed_unit(&mut self) -> f64;
     /// `n` values for a dtype: floats in [-1, 1), small integers.
     fn values(&mut self, dtype: DType, n: usize) -> Vec<f64>;
@@ -215,7 +221,7 @@ fn low(dtype: DType) -> f64 {
     if dtype.is_signed_integer() { f64::MIN } else { 0.0 }
 }
 
-/// A double as an element of a dtype; integers wrap.
+/// Encodes a double as an element of a dtype; integers wrap around.
 pub fn encode(dtype: DType, x: f64) -> Vec<u8> {
     let i = x as i64;
     match dtype {
@@ -232,7 +238,7 @@ pub fn encode(dtype: DType, x: f64) -> Vec<u8> {
     }
 }
 
-/// An element of a dtype as a double.
+/// Decodes an element of a dtype.
 pub fn decode(dtype: DType, bytes: &[u8]) -> f64 {
     let mut eight = [0; 8];
     eight[..bytes.len()].copy_from_slice(bytes);

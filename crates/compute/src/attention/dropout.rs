@@ -7,36 +7,38 @@ use dml_engine::interface::F32;
 use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::{Builder, DType, Pointer, Value};
 
-/// Neighbouring keys of a query that share a block of random words.
-pub const DROPPED_TOGETHER: u32 = 4;
+/// Neighbouring keys of a query that share one block of random words.
+pub const KEYS_PER_RANDOM_BLOCK: u32 = 4;
 
-/// Random numbers, and what is kept of them.
+/// Kernel parameter: dropout of attention weights. The kernel draws a random number for each
+/// weight.
 pub struct Dropout;
 
-/// Dropout in one launch.
-pub struct Dropping<'a> {
+/// Argument for [`Dropout`].
+pub struct DropoutArgument<'a> {
     /// Seed and offset of the random numbers, int64 scalars on the device.
     pub random: &'a [View; 2],
-    /// The share of weights that is dropped.
+    /// Probability that a weight is dropped.
     pub probability: f64,
 }
 
-/// [`Dropout`] in a kernel: the generator's state, the share that is kept, and its factor.
+/// [`Dropout`] in a kernel: the generator's state, the probability to keep a weight, and the factor
+/// of the weights that are kept.
 pub struct DropoutParams<'b> {
-    /// Seed.
+    /// Pointer to the generator's seed.
     pub seed: Pointer<'b>,
-    /// Number of the first block of random words.
+    /// Pointer to the number of the first block of random words.
     pub offset: Pointer<'b>,
-    /// The share of weights that is kept (f32).
+    /// Probability that a weight is kept (f32).
     pub keep: Value<'b>,
-    /// Factor of kept weights.
+    /// Factor of the weights that are kept, `1 / keep`; 0 if every weight is dropped.
     pub boost: Value<'b>,
 }
 
 impl Parameter for Dropout {
-    /// Of sums, and of the factor.
+    /// The dtype in which sums are computed; `boost` has it too.
     type Type = DType;
-    type Argument<'a> = Dropping<'a>;
+    type Argument<'a> = DropoutArgument<'a>;
     type Declared<'b> = DropoutParams<'b>;
 
     fn declare<'b>(b: &'b Builder, _: &str, sums: &DType) -> DropoutParams<'b> {
@@ -48,7 +50,7 @@ impl Parameter for Dropout {
         }
     }
 
-    fn pass(dropping: &Dropping<'_>, sums: &DType, block: &mut ArgumentBlock) {
+    fn pass(dropping: &DropoutArgument<'_>, sums: &DType, block: &mut ArgumentBlock) {
         let keep = 1.0 - dropping.probability;
         let boost = if dropping.probability == 1.0 { 0.0 } else { 1.0 / keep };
         for state in dropping.random {

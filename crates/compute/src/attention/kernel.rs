@@ -1,16 +1,17 @@
 //! Attention in tiles: scores exist in registers and shared memory only (Dao et al.,
 //! "FlashAttention: fast and memory-efficient exact attention with IO-awareness", 2022).
 //!
-//! A workgroup owns a tile of rows and walks the tiles of columns. Every step makes a tile of
-//! scores, turns it into weights, and adds `weights @ x` to its sums. Forward, rows are queries,
-//! columns are keys, and the softmax is kept up to date as columns come (Milakov and Gimelshein,
-//! "Online normalizer calculation for softmax", 2018). Backward, weights come back from the saved
-//! logarithms of sums, and each gradient is one launch with rows of its own: nothing is added by
-//! two workgroups, so results are the same every time.
+//! A workgroup owns a tile of rows and iterates over the tiles of columns. Every step computes a
+//! tile of scores, converts it into weights, and accumulates `weights @ x`. In the forward pass
+//! rows are queries, columns are keys, and the softmax is updated online as columns arrive (Milakov
+//! and Gimelshein, "Online normalizer calculation for softmax", 2018). In the backward pass the
+//! weights are recomputed from the saved log-sum-exps, and each gradient is one launch in which
+//! every workgroup owns its rows: no two workgroups add to the same element, so results are
+//! deterministic.
 
 use crate::attention::dropout::{Dropout, DropoutParams};
 use crate::attention::matrix::{Matrix, Plane};
-use crate::attention::spec::{QUAD, Role, Spec};
+use crate::attention::spec::{PATCH, Role, Spec};
 use crate::attention::worker::{Patch, Worker, scaled};
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
 use crate::view::View;
@@ -18,7 +19,7 @@ use dml_engine::interface::U32;
 use dml_engine::{ArgumentBlock, Parameter, parameters};
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value, math};
 
-/// One number for every query: forward writes it, the gradients read it.
+/// Parameter: the log-sum-exp of each query. The forward pass writes it, the gradients read it.
 struct Saved;
 
 impl Parameter for Saved {
@@ -39,46 +40,47 @@ parameters! {
     pub Spec as s => Arguments, Parameters {
         /// The result.
         out: Matrix<Output> = (s.dtype, s.index),
-        /// Of which a row with a row of `right` gives a score.
+        /// The rows' matrix: the score of a row and a column is the inner product of a row of
+        /// `left` and a row of `right`.
         left: Matrix<Input> = (s.dtype, s.index),
-        /// See `left`.
+        /// The columns' matrix: see `left`.
         right: Matrix<Input> = (s.dtype, s.index),
-        /// What weights multiply.
+        /// The matrix that weights multiply.
         x: Matrix<Input> = (s.dtype, s.index),
-        /// The result's gradient and the values: as `left` and `right`, of the gradients of
-        /// weights.
+        /// The output's gradient and the values, for the gradients of the weights. Their inner
+        /// products give the weights' gradients, as those of `left` and `right` give the scores.
         gradients: Option<[Matrix<Input>; 2]> = s.role.needs_gradients().then_some((s.dtype, s.index)),
-        /// What is added to scores, by row and column.
+        /// The bias that is added to scores, by row and column.
         bias: Option<Matrix<Input>> = s.bias.map(|dtype| (dtype, s.index)),
-        /// Logarithms of sums, one a query.
+        /// Log-sum-exp of each query.
         saved: Saved = (s.role, s.sums()),
-        /// Inner products of the result and its gradient, one a query.
+        /// Inner product of the output and its gradient, for each query.
         deltas: Option<Input> = s.role.needs_gradients().then_some(s.sums()),
-        /// What is dropped.
+        /// Dropout of weights.
         dropout: Option<Dropout> = s.dropout.then_some(s.sums()),
-        /// Elements of an inner product of queries and keys.
+        /// Length of the inner product of a query and a key.
         depth: U32,
-        /// Elements of an inner product of values and the result's gradient.
+        /// Length of the inner product of a value and the output's gradient.
         depth2: U32,
         /// Factor of scores.
         scale: InDType = s.sums(),
-        /// Rows that exist.
+        /// Number of rows.
         rows: U32,
-        /// Columns that exist.
+        /// Number of columns.
         columns: U32,
-        /// First and end of the columns that this launch walks.
-        walked: [U32; 2],
-        /// Columns of x.
+        /// The range of columns that this launch iterates over: first, and end.
+        column_range: [U32; 2],
+        /// Number of columns of `x`.
         width: U32,
-        /// Heads of queries.
+        /// Number of query heads.
         heads: U32,
-        /// How many of them share a head of keys.
+        /// Query heads per key head.
         shared_by: U32,
-        /// Tiles of rows.
+        /// Number of tiles of rows.
         tiles: U32,
-        /// Slices of x.
+        /// Number of slices of `x` along its columns.
         slices: U32,
-        /// Workgroups in all.
+        /// Number of workgroups.
         total: U32,
     }
 }
@@ -110,54 +112,69 @@ impl KernelSpec for Spec {
         let batch = plane / row_heads;
         let row_head = plane - batch * row_heads;
 
-        let worker = Worker::new(b, *self, [row0, rows, columns], p.walked, [slice * self.width, width]);
-        let out = p.out.plane(batch, row_head);
+        let worker = Worker::new(b, *self, [row0, rows, columns], p.column_range, [slice * self.width, width]);
+        let out = worker.hoisted(|| p.out.plane(batch, row_head));
         if role.transposed() {
             b.for_(row_head * shared_by, (row_head + 1) * shared_by, 1, |head| {
                 let weights = Gradient { worker: &worker, operands: &p };
-                weights.walk(batch, [head, row_head], batch * heads + head);
+                weights.add_head(batch, [head, row_head], batch * heads + head);
             });
-            worker.store(&out, None);
+            worker.afterwards(|| worker.store(&out(), None));
             return;
         }
         let key_head = row_head / shared_by;
         let query = batch * heads + row_head;
         if role == Role::Query {
-            Gradient { worker: &worker, operands: &p }.walk(batch, [row_head, key_head], query);
-            worker.store(&out, None);
+            Gradient { worker: &worker, operands: &p }.add_head(batch, [row_head, key_head], query);
+            worker.afterwards(|| worker.store(&out(), None));
         } else {
-            forward(&worker, &p, batch, [row_head, key_head], query, slice.eq(0), &out);
+            forward(&worker, &p, batch, [row_head, key_head], query, slice.eq(0), out);
         }
     }
 }
 
-/// One number for every query of a head.
+/// The part of `p`, an array of one number a query, that belongs to one head.
 fn of_head<'b>(p: Pointer<'b>, worker: &Worker<'b>, query: Value<'b>) -> Pointer<'b> {
     let queries = if worker.spec.role.transposed() { worker.columns } else { worker.rows };
     p.offset(query.cast(ScalarType::U64) * queries.cast(ScalarType::U64))
 }
 
 impl<'b> Parameters<'b> {
-    /// Scores of the tile of columns at `column0`: -inf where nothing is seen.
+    /// Scores of the tile of columns from `column0` on; -inf where the row does not attend to the
+    /// column.
     fn scores(
         &self,
         worker: &Worker<'b>,
         planes: [&Plane<'b>; 2],
-        bias: Option<&Plane<'b>>,
+        bias: impl FnOnce() -> Option<Plane<'b>>,
         column0: Value<'b>,
     ) -> Patch<'b> {
         let products = worker.product(planes[0], planes[1], column0, self.depth);
-        worker.masked(&products, column0, self.scale, bias)
+        worker.masked(&products, column0, self.scale, bias().as_ref())
     }
 
-    /// Factors of weights: 0 where dropped.
-    fn kept(&self, worker: &Worker<'b>, column0: Value<'b>, query: Value<'b>) -> Option<Patch<'b>> {
-        let DropoutParams { seed, offset, keep, boost } = self.dropout.as_ref()?;
-        Some(worker.kept(column0, [seed.load(0), offset.load(0)], query, *keep, *boost))
+    /// Dropout factors of the weights: 0 where a weight is dropped. They are drawn where they are
+    /// used, or where registers are few at once, while there are no scores yet.
+    fn dropout_factors(
+        &self,
+        worker: &Worker<'b>,
+        column0: Value<'b>,
+        query: Value<'b>,
+    ) -> impl Fn() -> Option<Patch<'b>> {
+        let draw = move || {
+            let DropoutParams { seed, offset, keep, .. } = self.dropout.as_ref()?;
+            Some(worker.drawn(column0, [seed.load(0), offset.load(0)], query, *keep))
+        };
+        let early = worker.spec.few_registers.then(draw).flatten();
+        move || {
+            let late = if early.is_none() { draw() } else { None };
+            let drawn = early.as_ref().or(late.as_ref())?;
+            Some(worker.dropout_factors(drawn, self.dropout.as_ref()?.boost))
+        }
     }
 }
 
-/// `softmax(scores) @ x`, and the logarithms of the sums.
+/// `softmax(scores) @ x`, and the log-sum-exp of each row.
 fn forward<'b>(
     worker: &Worker<'b>,
     operands: &Parameters<'b>,
@@ -165,81 +182,96 @@ fn forward<'b>(
     [head, key_head]: [Value<'b>; 2],
     query: Value<'b>,
     first_slice: Value<'b>,
-    out: &Plane<'b>,
+    out: impl Fn() -> Plane<'b>,
 ) {
     let b = worker.b;
-    let (left, right) = (operands.left.plane(batch, head), operands.right.plane(batch, key_head));
-    let x = operands.x.plane(batch, key_head);
-    let bias = operands.bias.as_ref().map(|m| m.plane(batch, head));
+    let left = worker.hoisted(|| operands.left.plane(batch, head));
+    let right = worker.hoisted(|| operands.right.plane(batch, key_head));
+    let x = worker.hoisted(|| operands.x.plane(batch, key_head));
+    let bias = worker.hoisted(|| operands.bias.as_ref().map(|m| m.plane(batch, head)));
     let compute = worker.spec.dtype.compute();
-    let start = |x: f64| (0..QUAD).map(|_| b.var(b.float(compute, x))).collect::<Vec<_>>();
-    // Of each row: the largest score so far, and this invocation's share of the sum of exp(score -
-    // largest).
+    let start = |x: f64| (0..PATCH).map(|_| b.var(b.float(compute, x))).collect::<Vec<_>>();
+    // For each row: the running maximum of the scores, and this invocation's partial sum of
+    // exp(score - maximum).
     let (largest, shares) = (start(f64::NEG_INFINITY), start(0.0));
     let (first, end) = worker.visible();
     b.for_(first, end, worker.spec.columns(), |column0| {
-        let scores = operands.scores(worker, [&left, &right], bias.as_ref(), column0);
+        let factors = operands.dropout_factors(worker, column0, query);
+        let scores = operands.scores(worker, [&left(), &right()], &bias, column0);
         let own = scores.iter().map(|row| row.iter().copied().reduce(|x, y| x.max(y)).unwrap_or(row[0])).collect();
-        let now = worker.join_rows(own, |x, y| x.max(y));
+        let now = worker.reduce_rows(own, |x, y| x.max(y));
         let mut weights = Patch::new();
         for (i, row) in scores.iter().enumerate() {
             let before = largest[i].get();
             let now = before.max(now[i]);
-            // A row that has seen nothing yet has no finite base.
+            // The maximum is -inf as long as every column is masked, and not a usable base.
             let base = now.eq(f64::NEG_INFINITY).select(now.like(0.0), now);
-            let shrink = math::exp(before - base);
-            let row: Vec<Value> = row.iter().map(|&s| math::exp(s - base)).collect();
+            let shrink = worker.exp(before - base);
+            let row: Vec<Value> = row.iter().map(|&s| worker.exp(s - base)).collect();
             let sum = row.iter().copied().reduce(|x, y| x + y).unwrap_or(base);
             shares[i].set(shares[i].get() * shrink + sum);
             largest[i].set(now);
             worker.shrink(i, shrink);
             weights.push(row);
         }
-        let weights = scaled(&weights, operands.kept(worker, column0, query).as_ref());
-        worker.accumulate(&weights, &x, column0);
+        let weights = scaled(&weights, factors().as_ref());
+        worker.accumulate(&weights, &x(), column0);
     });
-    let totals = worker.join_rows(shares.iter().map(|s| s.get()).collect(), |x, y| x + y);
-    let saved = of_head(operands.saved, worker, query);
-    for (i, &total) in totals.iter().enumerate() {
-        let row = worker.row(i as u32);
-        let log = total.eq(0.0).select(total.like(f64::INFINITY), largest[i].get() + math::log(total));
-        b.if_(first_slice & worker.across.eq(0) & row.lt(worker.rows), || saved.store(row.cast(ScalarType::U64), log));
-    }
-    worker.store(out, Some(&totals));
+    let totals = worker.reduce_rows(shares.iter().map(|s| s.get()).collect(), |x, y| x + y);
+    worker.afterwards(|| {
+        let saved = of_head(operands.saved, worker, query);
+        for (i, &total) in totals.iter().enumerate() {
+            let row = worker.row(i as u32);
+            let log = total.eq(0.0).select(total.like(f64::INFINITY), largest[i].get() + math::log(total));
+            b.if_(first_slice & worker.patch_column.eq(0) & row.lt(worker.rows), || {
+                saved.store(row.cast(ScalarType::U64), log)
+            });
+        }
+        worker.store(&out(), Some(&totals));
+    });
 }
 
-/// Gradients: weights come from the saved logarithms.
+/// The gradients: weights are recomputed from the saved log-sum-exps.
 struct Gradient<'w, 'b> {
     worker: &'w Worker<'b>,
     operands: &'w Parameters<'b>,
 }
 
 impl<'b> Gradient<'_, 'b> {
-    /// Adds what one head of queries gives.
-    fn walk(&self, batch: Value<'b>, [head, key_head]: [Value<'b>; 2], query: Value<'b>) {
+    /// Adds the contribution of one query head.
+    fn add_head(&self, batch: Value<'b>, [head, key_head]: [Value<'b>; 2], query: Value<'b>) {
         let (worker, o) = (self.worker, self.operands);
         let [row_head, column_head] = if worker.spec.role.transposed() { [key_head, head] } else { [head, key_head] };
-        let (left, right) = (o.left.plane(batch, row_head), o.right.plane(batch, column_head));
-        let x = o.x.plane(batch, column_head);
-        let bias = o.bias.as_ref().map(|m| m.plane(batch, head));
-        let gradients = o.gradients.as_ref().map(|[l, r]| (l.plane(batch, row_head), r.plane(batch, column_head)));
-        let saved = of_head(o.saved, worker, query);
-        let deltas = o.deltas.map(|p| of_head(p, worker, query));
+        let left = worker.hoisted(|| o.left.plane(batch, row_head));
+        let right = worker.hoisted(|| o.right.plane(batch, column_head));
+        let x = worker.hoisted(|| o.x.plane(batch, column_head));
+        let bias = worker.hoisted(|| o.bias.as_ref().map(|m| m.plane(batch, head)));
+        let gradients = worker
+            .hoisted(|| o.gradients.as_ref().map(|[l, r]| (l.plane(batch, row_head), r.plane(batch, column_head))));
+        let saved = worker.hoisted(|| of_head(o.saved, worker, query));
+        let deltas = worker.hoisted(|| o.deltas.map(|p| of_head(p, worker, query)));
         let (first, end) = worker.visible();
         worker.b.for_(first, end, worker.spec.columns(), |column0| {
-            let scores = o.scores(worker, [&left, &right], bias.as_ref(), column0);
-            let weights = worker.with_queries(&scores, column0, saved, |s, log| math::exp(s - log));
-            let kept = o.kept(worker, column0, query);
-            let weights = match (&gradients, deltas) {
+            let factors = o.dropout_factors(worker, column0, query);
+            let scores = o.scores(worker, [&left(), &right()], &bias, column0);
+            let weights = worker.with_queries(&scores, column0, saved(), |s, log| worker.exp(s - log));
+            let weights = match (gradients(), deltas()) {
                 (Some((left, right)), Some(deltas)) => {
-                    let slopes = worker.product(left, right, column0, o.depth2);
-                    let slopes = scaled(&slopes, kept.as_ref());
+                    let waiting = if worker.spec.few_registers {
+                        worker.store_weights(&weights);
+                        None
+                    } else {
+                        Some((weights, factors()))
+                    };
+                    let slopes = worker.product(&left, &right, column0, o.depth2);
+                    let (weights, factors) = waiting.unwrap_or_else(|| (worker.load_weights(), factors()));
+                    let slopes = scaled(&slopes, factors.as_ref());
                     let slopes = worker.with_queries(&slopes, column0, deltas, |g, delta| (g - delta) * o.scale);
                     scaled(&weights, Some(&slopes))
                 }
-                _ => scaled(&weights, kept.as_ref()),
+                _ => scaled(&weights, factors().as_ref()),
             };
-            worker.accumulate(&weights, &x, column0);
+            worker.accumulate(&weights, &x(), column0);
         });
     }
 }
@@ -247,6 +279,7 @@ impl<'b> Gradient<'_, 'b> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attention::spec::DEPTH;
 
     #[test]
     fn kernels_are_valid() {
@@ -258,10 +291,25 @@ mod tests {
                 (DType::F64, Some(DType::F64), ScalarType::U32, 64, 64),
                 (DType::BF16, None, ScalarType::U32, 64, 64),
             ] {
-                for flag in [false, true] {
-                    let (quads, prefetch) = (flag, flag);
-                    let spec =
-                        Spec { role, dtype, bias, causal: flag, dropout: flag, index, threads, width, quads, prefetch };
+                for (flag, few_registers, parks_sums) in
+                    [(false, false, false), (true, false, false), (true, true, false), (false, true, true)]
+                {
+                    let (vector_loads, prefetch) = (flag, flag && !few_registers);
+                    let spec = Spec {
+                        role,
+                        dtype,
+                        bias,
+                        causal: flag,
+                        dropout: flag,
+                        index,
+                        threads,
+                        width,
+                        vector_loads,
+                        prefetch,
+                        depth: if few_registers && threads <= 64 { DEPTH / 2 } else { DEPTH },
+                        few_registers,
+                        parks_sums,
+                    };
                     crate::primitives::validate::accepted(&spec.build());
                 }
             }

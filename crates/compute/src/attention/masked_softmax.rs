@@ -1,4 +1,4 @@
-//! softmax over what a mask leaves, as PyTorch's attention for inference calls it.
+//! softmax over the elements that a mask leaves.
 
 use crate::attention::functions::MASKED;
 use crate::context::Context;
@@ -7,7 +7,7 @@ use crate::pointwise::kernel::{self, Input};
 use crate::scalar::Scalar as Number;
 use crate::view::View;
 
-/// A new contiguous tensor: `x`, and `value` where the mask is true.
+/// Returns a new contiguous tensor: `value` where the mask is true, `x` elsewhere.
 pub fn masked(cx: &Context, x: &View, mask: &View, value: f64) -> Result<View> {
     let out = cx.empty(x.dtype, &x.sizes)?;
     let inputs = [Input::Tensor(x.clone()), Input::Tensor(mask.clone()), Input::Number(Number::Double(value), x.dtype)];

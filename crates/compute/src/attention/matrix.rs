@@ -1,4 +1,4 @@
-//! A batch of heads of matrices, with strides of its own.
+//! A batch of matrices by head, with arbitrary strides, as a kernel parameter.
 
 use crate::view::View;
 use crate::view::layout::index_type;
@@ -7,9 +7,9 @@ use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 use std::marker::PhantomData;
 
-/// A tensor `[batch, head, row, column]` as a kernel's parameter: its address, which is an
-/// [`Input`](crate::primitives::kernel::Input) or an [`Output`](crate::primitives::kernel::Output),
-/// and its strides.
+/// Kernel parameter: a tensor `[batch, head, row, column]`. `P` is its pointer's type,
+/// [`Input`](crate::primitives::kernel::Input) or [`Output`](crate::primitives::kernel::Output);
+/// the strides follow it.
 pub struct Matrix<P>(PhantomData<P>);
 
 /// A [`Matrix`] in a kernel.
@@ -19,7 +19,8 @@ pub struct MatrixParams<'b> {
     index: ScalarType,
 }
 
-/// One matrix of it.
+/// The matrix of one head.
+#[derive(Copy, Clone)]
 pub struct Plane<'b> {
     pointer: Pointer<'b>,
     row: Value<'b>,
@@ -31,7 +32,7 @@ impl<P> Parameter for Matrix<P>
 where
     P: for<'a> Parameter<Type = DType, Argument<'a> = &'a View, Declared<'a> = Pointer<'a>>,
 {
-    /// Of the elements, and of offsets in one head's matrix.
+    /// The dtype of elements, and the integer type of offsets inside one head's matrix.
     type Type = (DType, ScalarType);
     type Argument<'a> = &'a View;
     type Declared<'b> = MatrixParams<'b>;
@@ -51,7 +52,7 @@ where
 }
 
 impl<'b> MatrixParams<'b> {
-    /// The matrix of one head.
+    /// The matrix of one batch element and head.
     pub fn plane(&self, batch: Value<'b>, head: Value<'b>) -> Plane<'b> {
         let [of_batch, of_head, row, column] = self.strides;
         let wide = |x: Value<'b>| x.cast(ScalarType::U64);
@@ -61,34 +62,34 @@ impl<'b> MatrixParams<'b> {
 }
 
 impl<'b> Plane<'b> {
-    /// Its rows from `row` on.
-    pub fn below(&self, row: Value<'b>) -> Plane<'b> {
+    /// The submatrix of the rows from `row` on.
+    pub fn rows_from(&self, row: Value<'b>) -> Plane<'b> {
         let elements = row.cast(ScalarType::U64) * self.row.cast(ScalarType::U64);
         Plane { pointer: self.pointer.offset(elements), ..*self }
     }
 
-    /// Elements from row to row.
+    /// Row stride in elements.
     pub fn row_stride(&self) -> Value<'b> {
         self.row
     }
 
-    /// Its first element.
+    /// Pointer to the first element.
     pub fn pointer(&self) -> Pointer<'b> {
         self.pointer
     }
 
-    /// Offset of an element from the first.
+    /// Offset of an element from the first one, in elements.
     pub fn at(&self, row: Value<'b>, column: Value<'b>) -> Value<'b> {
         row.cast(self.index) * self.row + column.cast(self.index) * self.column
     }
 
-    /// One element, by u32 indices.
+    /// Loads one element, by u32 indices.
     pub fn load(&self, row: Value<'b>, column: Value<'b>) -> Value<'b> {
         self.pointer.load(self.at(row, column))
     }
 
-    /// Elements of a row from a column on: one, or some that are neighbours in memory and begin at
-    /// a multiple of their number.
+    /// Loads `count` elements of a row from `column` on. If `count` is above 1, they have to be
+    /// contiguous and aligned to `count` elements.
     pub fn load_chunk(&self, row: Value<'b>, column: Value<'b>, count: u32) -> Vec<Value<'b>> {
         match count {
             1 => vec![self.load(row, column)],
@@ -96,8 +97,8 @@ impl<'b> Plane<'b> {
         }
     }
 
-    /// Writes elements of a row to the column and those behind it, which are neighbours in memory
-    /// that begin at a multiple of their number, if there are more than one.
+    /// Stores elements of a row from `column` on. If there are several, they have to be contiguous
+    /// and aligned to their number.
     pub fn store_chunk(&self, row: Value<'b>, column: Value<'b>, values: &[Value<'b>]) {
         match values {
             [one] => self.store(row, column, *one),
@@ -105,13 +106,13 @@ impl<'b> Plane<'b> {
         }
     }
 
-    /// Writes one element.
+    /// Stores one element.
     pub fn store(&self, row: Value<'b>, column: Value<'b>, value: Value<'b>) {
         self.pointer.store(self.at(row, column), value);
     }
 }
 
-/// The type of offsets in every plane of these tensors.
+/// The integer type of offsets that is wide enough for every head's matrix of these tensors.
 pub fn index_of(tensors: &[&View]) -> ScalarType {
     let reach = |t: &View| (2..4).map(|d| (t.sizes[d] - 1).max(0) * t.strides[d]).sum::<i64>();
     let strides = tensors.iter().flat_map(|t| t.strides.iter().copied()).max().unwrap_or(0);

@@ -1,80 +1,135 @@
-//! One workgroup of attention: products of tiles staged in shared memory, and the sums that it
-//! keeps.
+//! One workgroup of attention: products of tiles that are staged in shared memory, and the
+//! accumulators.
 
 use crate::attention::matrix::Plane;
-use crate::attention::spec::{ACROSS, DEPTH, QUAD, Spec};
+use crate::attention::prefetch::{Loads, Prefetch};
+use crate::attention::shared_memory::{pitch, shared, swizzled};
+use crate::attention::spec::{ACROSS, PATCH, Spec};
 use crate::matmul::gemm::multiply_add;
 use crate::random::philox::{philox, unit};
-use dml_kernel::{Builder, DType, Pointer, ScalarType, Shared, Value, Var};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Shared, Value, Var, math};
+use std::f64::consts::LOG2_E;
 
-/// This invocation's part of a tile, by row and column.
+/// This invocation's patch of a tile, by row and column.
 pub type Patch<'b> = Vec<Vec<Value<'b>>>;
 
-/// A workgroup at work on a tile of rows.
+/// A workgroup that computes a tile of rows.
 pub struct Worker<'b> {
-    /// Where it is written.
+    /// The kernel's builder.
     pub b: &'b Builder,
-    /// What it does.
+    /// The kernel's specialisation.
     pub spec: Spec,
-    /// Rows that exist.
+    /// Number of rows.
     pub rows: Value<'b>,
-    /// Columns that exist.
+    /// Number of columns.
     pub columns: Value<'b>,
-    /// First and end of those that are walked.
-    walked: [Value<'b>; 2],
-    /// Place of this invocation's patch along a row of the tile.
-    pub across: Value<'b>,
-    down: Value<'b>,
+    /// The range of columns that are iterated over: first, and end.
+    column_range: [Value<'b>; 2],
+    /// Index of this invocation's patch along a row of the tile.
+    pub patch_column: Value<'b>,
+    patch_row: Value<'b>,
     row0: Value<'b>,
-    /// First column of x, and columns that exist.
+    /// First column of the slice of `x`, and number of columns of `x`.
     x0: Value<'b>,
     width: Value<'b>,
-    /// Tiles of both factors as `[depth][row]`, or of x as `[row][column]`.
+    /// Tiles of both operands as `[depth][row]`, or of `x` as `[row][column]`.
     tiles: Shared<'b>,
     /// Weights as `[column][row]`.
     weights: Shared<'b>,
-    /// One number of every invocation, `[row][across]`.
+    /// One number from every invocation, `[row][across]`.
     numbers: Shared<'b>,
-    /// Sums of `weights @ x`: by row of the patch, quads of columns that lie a round of invocations
-    /// apart.
+    /// Accumulators of `weights @ x`: by row of the patch, then columns. An invocation's vectors of
+    /// columns are `4 * ACROSS` columns apart.
     sums: Vec<Vec<Var<'b>>>,
+    /// Where they wait while scores are computed, if they do: vectors by row, then vector of
+    /// columns, then invocation.
+    parked: Option<Shared<'b>>,
 }
 
-/// Element by element; without factors the patch itself.
+/// Which weights of a patch are kept, by query and key.
+pub enum Drawn<'b> {
+    /// A condition for each weight.
+    Conditions(Patch<'b>),
+    /// A bit for each weight.
+    Bits(Value<'b>),
+}
+
+/// The elementwise product of a patch and factors; the patch itself without factors.
 pub fn scaled<'b>(patch: &Patch<'b>, factors: Option<&Patch<'b>>) -> Patch<'b> {
     let Some(factors) = factors else { return patch.clone() };
     patch.iter().zip(factors).map(|(x, y)| x.iter().zip(y).map(|(&x, &y)| x * y).collect()).collect()
 }
 
 impl<'b> Worker<'b> {
-    /// Of the tile at `row0` and the part of x at `x0`.
+    /// A worker for the tile of rows from `row0` on and the slice of x from `x0` on.
     pub fn new(
         b: &'b Builder,
         spec: Spec,
         [row0, rows, columns]: [Value<'b>; 3],
-        walked: [Value<'b>; 2],
+        column_range: [Value<'b>; 2],
         [x0, width]: [Value<'b>; 2],
     ) -> Worker<'b> {
         let compute = spec.dtype.compute();
         let lane = b.local_id(0);
-        let [tiles, weights, numbers] = shared(&spec);
+        let [tiles, weights, numbers, parked] = shared(&spec);
         let zeros = |n: u32| (0..n).map(|_| b.var(b.float(compute, 0.0))).collect::<Vec<_>>();
-        Worker {
+        let worker = Worker {
             b,
             spec,
             rows,
             columns,
-            walked,
-            across: lane & (ACROSS - 1),
-            down: lane / ACROSS,
+            column_range,
+            patch_column: lane & (ACROSS - 1),
+            patch_row: lane / ACROSS,
             row0,
             x0,
             width,
-            tiles: b.shared(compute, QUAD as u8, tiles / QUAD),
-            weights: b.shared(compute, QUAD as u8, weights / QUAD),
+            tiles: b.shared(compute, PATCH as u8, tiles / PATCH),
+            weights: b.shared(compute, PATCH as u8, weights / PATCH),
             numbers: b.shared(compute, 1, numbers),
-            sums: (0..QUAD).map(|_| zeros(spec.width / ACROSS)).collect(),
+            sums: (0..PATCH).map(|_| zeros(spec.width / ACROSS)).collect(),
+            parked: spec.parks_sums.then(|| b.shared(compute, PATCH as u8, parked / PATCH)),
+        };
+        worker.park();
+        worker
+    }
+
+    /// The accumulators of each vector, if they wait in shared memory, with row and position there.
+    fn parked(&self) -> impl Iterator<Item = (usize, &[Var<'b>], Shared<'b>, Value<'b>)> {
+        let vectors = self.sums.iter().enumerate().flat_map(|(i, row)| row.chunks(PATCH as usize).map(move |x| (i, x)));
+        vectors
+            .zip(0..)
+            .filter_map(|((i, sums), n)| Some((i, sums, self.parked?, self.b.local_id(0) + n * self.spec.threads)))
+    }
+
+    /// Lets the accumulators wait in shared memory, if they do.
+    fn park(&self) {
+        for (_, sums, parked, at) in self.parked() {
+            let sums: Vec<Value> = sums.iter().map(|sum| sum.get()).collect();
+            parked.store(at, self.b.vector(&sums));
         }
+    }
+
+    /// Takes the accumulators back from where they wait.
+    fn take_back(&self) {
+        for (_, sums, parked, at) in self.parked() {
+            let vector = parked.load(at);
+            sums.iter().zip(0..).for_each(|(sum, lane)| sum.set(vector.lane(lane)));
+        }
+    }
+
+    /// A value that a loop uses, computed once before the loop; or where registers are few at each
+    /// use, so that it takes none between uses.
+    pub fn hoisted<T: Copy>(&self, compute: impl Fn() -> T) -> impl Fn() -> T {
+        let computed = (!self.spec.few_registers).then(&compute);
+        move || computed.unwrap_or_else(&compute)
+    }
+
+    /// Runs `body`, which comes after the loops. Where registers are few it is a loop of its own,
+    /// of one iteration: loops load the parameters that they use again, so that none is kept until
+    /// then.
+    pub fn afterwards(&self, body: impl FnOnce()) {
+        if self.spec.few_registers { self.b.for_(0u32, self.b.u32(1), 1, |_| body()) } else { body() }
     }
 
     /// Row `i` of the patch.
@@ -83,7 +138,7 @@ impl<'b> Worker<'b> {
     }
 
     fn row_of_tile(&self, i: u32) -> Value<'b> {
-        self.down * QUAD + i
+        self.patch_row * PATCH + i
     }
 
     fn column(&self, column0: Value<'b>, j: u32) -> Value<'b> {
@@ -91,12 +146,13 @@ impl<'b> Worker<'b> {
     }
 
     fn column_of_tile(&self, j: u32) -> Value<'b> {
-        self.across * QUAD + (j / QUAD * ACROSS * QUAD + j % QUAD)
+        self.patch_column * PATCH + (j / PATCH * ACROSS * PATCH + j % PATCH)
     }
 
-    /// Of the columns that are walked, the first tile that some row sees, and the end of the last.
+    /// Of the columns that are iterated over, the first tile that any row attends to, and the end
+    /// of the last one.
     pub fn visible(&self) -> (Value<'b>, Value<'b>) {
-        let [first, end] = self.walked;
+        let [first, end] = self.column_range;
         match (self.spec.causal, self.spec.role.transposed()) {
             (false, _) => (first, end),
             (true, false) => (first, end.min(self.row0 + self.spec.rows())),
@@ -104,46 +160,47 @@ impl<'b> Worker<'b> {
         }
     }
 
-    /// `join` over the invocations of each row, known to all of them.
-    pub fn join_rows(&self, own: Vec<Value<'b>>, join: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) -> Vec<Value<'b>> {
-        let place = |i: u32| self.row_of_tile(i) * ACROSS;
+    /// Reduces each row with `join` over the invocations of the row, all of which get the result.
+    pub fn reduce_rows(&self, own: Vec<Value<'b>>, join: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) -> Vec<Value<'b>> {
+        let row_start = |i: u32| self.row_of_tile(i) * ACROSS;
         for (i, &x) in own.iter().enumerate() {
-            self.numbers.store(place(i as u32) + self.across, x);
+            self.numbers.store(row_start(i as u32) + self.patch_column, x);
         }
         self.b.barrier();
         (0..own.len() as u32)
             .map(|i| {
-                let row: Vec<Value> = (0..ACROSS).map(|k| self.numbers.load(place(i) + k)).collect();
+                let row: Vec<Value> = (0..ACROSS).map(|k| self.numbers.load(row_start(i) + k)).collect();
                 row[1..].iter().fold(row[0], |x, &y| join(x, y))
             })
             .collect()
     }
 
-    /// Inner products of `depth` elements of the tile's rows of `left` with rows `column0..` of
-    /// `right`.
+    /// Inner products, of `depth` elements, of the tile's rows of `left` with the rows of `right`
+    /// from `column0` on.
     pub fn product(&self, left: &Plane<'b>, right: &Plane<'b>, column0: Value<'b>, depth: Value<'b>) -> Patch<'b> {
         let (b, spec) = (self.b, &self.spec);
         let (rows, columns) = (spec.rows(), spec.columns());
         let zero = b.float(spec.dtype.compute(), 0.0);
-        let sums: Vec<Vec<Var>> = (0..QUAD).map(|_| (0..QUAD).map(|_| b.var(zero)).collect()).collect();
-        let right_tile = DEPTH * pitch(rows);
+        let sums: Vec<Vec<Var>> = (0..PATCH).map(|_| (0..PATCH).map(|_| b.var(zero)).collect()).collect();
+        let stage = spec.depth;
+        let right_tile = stage * pitch(rows);
         let fetch = |depth0: Value<'b>| {
             let mut all = self.fetch(left, rows, [self.row0, self.rows], [depth0, depth]);
             all.extend(self.fetch(right, columns, [column0, self.columns], [depth0, depth]));
             all
         };
-        let held = spec.prefetch.then(|| self.hold(&fetch(b.u32(0))));
-        b.for_(0u32, depth, DEPTH, |depth0| {
-            let now = held.as_ref().map_or_else(|| fetch(depth0), |held| current(held));
-            let of_left = (rows * DEPTH / self.per_load() / spec.threads) as usize;
+        let prefetch = Prefetch::new(b, spec.prefetch, || fetch(b.u32(0)));
+        b.for_(0u32, depth, stage, |depth0| {
+            let now = prefetch.current(|| fetch(depth0));
+            let of_left = (rows * stage / self.elements_per_load() / spec.threads) as usize;
             self.put(0, rows, &now[..of_left]);
             self.put(right_tile, columns, &now[of_left..]);
             b.barrier();
-            let next = held.as_ref().map(|_| fetch(depth0 + DEPTH));
-            b.for_(0u32, b.u32(DEPTH), QUAD, |quad| {
-                let x_place = swizzled(self.down, quad, rows);
-                let y_place = swizzled(self.across, quad, columns) + right_tile;
-                for k in (0..QUAD).map(|e| quad + e) {
+            let next = prefetch.next(|| fetch(depth0 + stage));
+            b.for_(0u32, b.u32(stage), PATCH, |k0| {
+                let x_place = swizzled(self.patch_row, k0, rows);
+                let y_place = swizzled(self.patch_column, k0, columns) + right_tile;
+                for k in (0..PATCH).map(|e| k0 + e) {
                     let x = self.tiles.load(k * pitch(rows) + x_place);
                     let y = self.tiles.load(k * pitch(columns) + y_place);
                     for (i, row) in sums.iter().enumerate() {
@@ -154,39 +211,32 @@ impl<'b> Worker<'b> {
                 }
             });
             b.barrier();
-            if let (Some(held), Some(next)) = (&held, next) {
-                replace(held, &next);
-            }
+            prefetch.advance(next);
         });
         sums.iter().map(|row| row.iter().map(|sum| sum.get()).collect()).collect()
     }
 
-    /// Elements of a load.
-    fn per_load(&self) -> u32 {
-        if self.spec.quads { QUAD } else { 1 }
+    /// Elements of one load.
+    fn elements_per_load(&self) -> u32 {
+        if self.spec.vector_loads { PATCH } else { 1 }
     }
 
-    /// Variables with these values.
-    fn hold(&self, loads: &[Vec<Value<'b>>]) -> Vec<Vec<Var<'b>>> {
-        loads.iter().map(|load| load.iter().map(|&x| self.b.var(x)).collect()).collect()
-    }
-
-    /// This invocation's part of `count` rows of a plane, `depth0..` of each. Past the depth are
-    /// zeros; past the rows is the last one.
+    /// Fetches this invocation's part of `count` rows of a plane, from element `depth0` on.
+    /// Elements past the depth are zeros; past the last row it is read again.
     fn fetch(
         &self,
         plane: &Plane<'b>,
         count: u32,
         [row0, rows]: [Value<'b>; 2],
         [depth0, depth]: [Value<'b>; 2],
-    ) -> Vec<Vec<Value<'b>>> {
-        let (lane, each) = (self.b.local_id(0), self.per_load());
-        (0..count * DEPTH / each)
+    ) -> Loads<'b> {
+        let (lane, each, stage) = (self.b.local_id(0), self.elements_per_load(), self.spec.depth);
+        (0..count * stage / each)
             .step_by(self.spec.threads as usize)
             .map(|first| {
                 let i = lane + first;
-                // Neighbours read what lies together.
-                let (k, row) = ((i & (DEPTH / each - 1)) * each, i / (DEPTH / each));
+                // Neighbouring invocations read adjacent addresses.
+                let (k, row) = ((i & (stage / each - 1)) * each, i / (stage / each));
                 let (row_of_plane, at) = ((row0 + row).min(rows - 1), depth0 + k);
                 let elements = plane.load_chunk(row_of_plane, at.min(depth - each), each);
                 elements.into_iter().map(|x| at.lt(depth).select(x, 0)).collect()
@@ -194,21 +244,23 @@ impl<'b> Worker<'b> {
             .collect()
     }
 
-    /// Brings what was fetched to shared memory as `[depth][row]`, quads of rows [`swizzled`].
+    /// Stores fetched elements to shared memory as `[depth][row]`, with vectors of rows
+    /// [`swizzled`].
     fn put(&self, base: u32, count: u32, loads: &[Vec<Value<'b>>]) {
-        let (lane, pitch, each) = (self.b.local_id(0), pitch(count), self.per_load());
-        for (first, elements) in (0..count * DEPTH / each).step_by(self.spec.threads as usize).zip(loads) {
+        let (lane, pitch, each) = (self.b.local_id(0), pitch(count), self.elements_per_load());
+        let stage = self.spec.depth;
+        for (first, elements) in (0..count * stage / each).step_by(self.spec.threads as usize).zip(loads) {
             let i = lane + first;
-            let (k, row) = ((i & (DEPTH / each - 1)) * each, i / (DEPTH / each));
+            let (k, row) = ((i & (stage / each - 1)) * each, i / (stage / each));
             for (e, &x) in elements.iter().enumerate() {
-                let place = swizzled(row / QUAD, k + e as u32, count);
-                self.tiles.store_lane((k + e as u32) * pitch + place + base, row & (QUAD - 1), x);
+                let swizzled_row = swizzled(row / PATCH, k + e as u32, count);
+                self.tiles.store_lane((k + e as u32) * pitch + swizzled_row + base, row & (PATCH - 1), x);
             }
         }
     }
 
-    /// Scores of inner products: scaled, with the bias, and -inf where the query does not see the
-    /// key.
+    /// Converts inner products to scores: scaled, with the bias, and -inf where the query does not
+    /// attend to the key.
     pub fn masked(
         &self,
         products: &Patch<'b>,
@@ -238,7 +290,7 @@ impl<'b> Worker<'b> {
         patch.iter().enumerate().map(row).collect()
     }
 
-    /// `f` of every element and its query's number.
+    /// `f` of every element and a number of its query, loaded from `queries`.
     pub fn with_queries(
         &self,
         patch: &Patch<'b>,
@@ -249,94 +301,140 @@ impl<'b> Worker<'b> {
         let load = |at: Value<'b>, limit: Value<'b>| numbers.load(at.min(limit - 1).cast(ScalarType::U64));
         let transposed = self.spec.role.transposed();
         let of_query: Vec<Value> = if transposed {
-            (0..QUAD).map(|j| load(self.column(column0, j), self.columns)).collect()
+            (0..PATCH).map(|j| load(self.column(column0, j), self.columns)).collect()
         } else {
-            (0..QUAD).map(|i| load(self.row(i), self.rows)).collect()
+            (0..PATCH).map(|i| load(self.row(i), self.rows)).collect()
         };
         self.each(patch, |i, j, x| f(x, of_query[if transposed { j } else { i } as usize]))
     }
 
-    /// `boost` where a weight is kept and 0 elsewhere. Four neighbouring keys of a query share a
-    /// block of random words, so that every launch draws the same.
-    pub fn kept(
+    /// Draws which weights are kept. Four neighbouring keys of a query share a block of random
+    /// words, so that every launch draws the same numbers.
+    pub fn drawn(
         &self,
         column0: Value<'b>,
         [seed, offset]: [Value<'b>; 2],
         head: Value<'b>,
         keep: Value<'b>,
-        boost: Value<'b>,
-    ) -> Patch<'b> {
+    ) -> Drawn<'b> {
         let transposed = self.spec.role.transposed();
         let (queries, keys) = if transposed { (self.columns, self.rows) } else { (self.rows, self.columns) };
         let [seed, offset] = [seed, offset].map(|x| x.bitcast(ScalarType::U64));
         let halves = |x: Value<'b>| [x.cast(ScalarType::U32), (x >> 32).cast(ScalarType::U32)];
         let zero = self.b.u32(0);
         let wide = |x: Value<'b>| x.cast(ScalarType::U64);
-        let quads = wide((keys + (QUAD - 1)) / QUAD);
-        // Of the keys from `key` on.
-        let drawn = |query: Value<'b>, key: Value<'b>| {
+        let blocks = wide((keys + (PATCH - 1)) / PATCH);
+        // Of the patch's query `of_patch`, whether the weights of its four keys are kept.
+        let drawn = |of_patch: Value<'b>| {
+            let (row, column) = (self.row(0), self.column(column0, 0));
+            let (query, key) = if transposed { (column + of_patch, row) } else { (row + of_patch, column) };
             let line = wide(head) * wide(queries) + wide(query);
-            let [low, high] = halves(offset + line * quads + wide(key / QUAD));
+            let [low, high] = halves(offset + line * blocks + wide(key / PATCH));
             let words = philox(self.b, [low, high, zero, zero], halves(seed));
-            unit(words, DType::F32).into_iter().map(|u| u.lt(keep).select(boost, 0)).collect::<Vec<_>>()
+            unit(words, DType::F32).into_iter().map(|u| u.lt(keep)).collect::<Vec<_>>()
         };
-        if !transposed {
-            return (0..QUAD).map(|i| drawn(self.row(i), self.column(column0, 0))).collect();
+        if !self.spec.few_registers {
+            return Drawn::Conditions((0..PATCH).map(|query| drawn(self.b.u32(query))).collect());
         }
-        let by_column: Patch = (0..QUAD).map(|j| drawn(self.column(column0, j), self.row(0))).collect();
-        (0..QUAD as usize).map(|key| by_column.iter().map(|column| column[key]).collect()).collect()
+        // One query's random words exist at a time.
+        let all = self.b.var(zero);
+        self.b.for_(0u32, self.b.u32(PATCH), 1, |query| {
+            for (key, kept) in drawn(query).into_iter().enumerate() {
+                let bit = kept.select(self.b.u32(1 << key), 0) << (query * PATCH);
+                all.set(all.get() | bit);
+            }
+        });
+        Drawn::Bits(all.get())
     }
 
-    /// Multiplies the sums of row `i` of the patch.
+    /// `boost` where a weight is kept, and 0 elsewhere.
+    pub fn dropout_factors(&self, drawn: &Drawn<'b>, boost: Value<'b>) -> Patch<'b> {
+        let factor = |i: u32, j: u32| {
+            let (query, key) = if self.spec.role.transposed() { (j, i) } else { (i, j) };
+            let kept = match drawn {
+                Drawn::Conditions(kept) => kept[query as usize][key as usize],
+                Drawn::Bits(all) => (*all & (1u32 << (query * PATCH + key))).ne(0),
+            };
+            kept.select(boost, 0)
+        };
+        (0..PATCH).map(|i| (0..PATCH).map(|j| factor(i, j)).collect()).collect()
+    }
+
+    /// Multiplies the accumulators of row `i` of the patch.
     pub fn shrink(&self, i: usize, factor: Value<'b>) {
+        if self.spec.parks_sums {
+            for (_, _, parked, at) in self.parked().filter(|&(row, ..)| row == i) {
+                let vector = parked.load(at);
+                let lanes: Vec<Value> = (0..PATCH as u8).map(|lane| vector.lane(lane) * factor).collect();
+                parked.store(at, self.b.vector(&lanes));
+            }
+            return;
+        }
         for sum in &self.sums[i] {
             sum.set(sum.get() * factor);
         }
     }
 
-    /// Adds `weights @ x[column0..]`.
+    /// Position in shared memory of column `j` of this invocation's weights.
+    fn weights_at(&self, j: u32) -> Value<'b> {
+        self.column_of_tile(j) * pitch(self.spec.rows()) + self.patch_row
+    }
+
+    /// Stores this invocation's weights to shared memory.
+    pub fn store_weights(&self, weights: &Patch<'b>) {
+        for j in 0..PATCH {
+            let column: Vec<Value> = weights.iter().map(|row| row[j as usize]).collect();
+            self.weights.store(self.weights_at(j), self.b.vector(&column));
+        }
+    }
+
+    /// The weights that this invocation stored last.
+    pub fn load_weights(&self) -> Patch<'b> {
+        let columns: Vec<Value> = (0..PATCH).map(|j| self.weights.load(self.weights_at(j))).collect();
+        (0..PATCH as u8).map(|i| columns.iter().map(|column| column.lane(i)).collect()).collect()
+    }
+
+    /// Accumulates `weights @ x[column0..]`.
     pub fn accumulate(&self, weights: &Patch<'b>, x: &Plane<'b>, column0: Value<'b>) {
         let (b, spec) = (self.b, &self.spec);
-        let (width, ahead, pitch) = (spec.width, spec.ahead(), pitch(spec.rows()));
-        for j in 0..QUAD {
-            let column: Vec<Value> = weights.iter().map(|row| row[j as usize]).collect();
-            self.weights.store(self.column_of_tile(j) * pitch + self.down, b.vector(&column));
-        }
-        let held = spec.prefetch.then(|| self.hold(&self.fetch_x(x, column0)));
-        b.for_(0u32, b.u32(spec.columns()), ahead, |first| {
-            let now = held.as_ref().map_or_else(|| self.fetch_x(x, column0 + first), |held| current(held));
-            self.put_x(&now);
+        let (width, staged_rows, pitch) = (spec.width, spec.staged_rows(), pitch(spec.rows()));
+        self.store_weights(weights);
+        self.take_back();
+        let prefetch = Prefetch::new(b, spec.prefetch, || self.load_x(x, column0));
+        b.for_(0u32, b.u32(spec.columns()), staged_rows, |first| {
+            let now = prefetch.current(|| self.load_x(x, column0 + first));
+            self.store_x(&now);
             b.barrier();
-            let next = held.as_ref().map(|_| self.fetch_x(x, column0 + first + ahead));
-            b.for_(0u32, b.u32(ahead), 1u32, |j| {
-                let weight = self.weights.load((first + j) * pitch + self.down);
-                for part in 0..width / (ACROSS * QUAD) {
-                    let x = self.tiles.load(j * (width / QUAD) + part * ACROSS + self.across);
+            let next = prefetch.next(|| self.load_x(x, column0 + first + staged_rows));
+            b.for_(0u32, b.u32(staged_rows), 1u32, |j| {
+                let weight = self.weights.load((first + j) * pitch + self.patch_row);
+                for part in 0..width / (ACROSS * PATCH) {
+                    let x = self.tiles.load(j * (width / PATCH) + part * ACROSS + self.patch_column);
                     for (i, row) in self.sums.iter().enumerate() {
-                        for c in 0..QUAD as usize {
-                            let sum = row[part as usize * QUAD as usize + c];
+                        for c in 0..PATCH as usize {
+                            let sum = row[part as usize * PATCH as usize + c];
                             sum.set(multiply_add(weight.lane(i as u8), x.lane(c as u8), sum.get()));
                         }
                     }
                 }
             });
             b.barrier();
-            if let (Some(held), Some(next)) = (&held, next) {
-                replace(held, &next);
-            }
+            prefetch.advance(next);
         });
+        self.park();
     }
 
-    /// This invocation's part of rows of x from `column0` on.
-    fn fetch_x(&self, x: &Plane<'b>, column0: Value<'b>) -> Vec<Vec<Value<'b>>> {
-        let (lane, spec, each) = (self.b.local_id(0), &self.spec, self.per_load());
-        (0..spec.ahead() * spec.width / each)
+    /// Fetches this invocation's part of the rows of x from `column0` on.
+    fn load_x(&self, x: &Plane<'b>, column0: Value<'b>) -> Loads<'b> {
+        let (lane, spec, each) = (self.b.local_id(0), &self.spec, self.elements_per_load());
+        (0..spec.staged_rows() * spec.width / each)
             .step_by(spec.threads as usize)
             .map(|first| {
                 let i = (lane + first) * each;
                 let (k, j) = (i & (spec.width - 1), i / spec.width);
                 let (column, at) = (column0 + j, self.x0 + k);
-                // What does not exist must not meet a weight of 0: it may be NaN.
+                // Elements out of range are replaced by 0, since a NaN times a weight of 0 would be
+                // NaN.
                 let exists = column.lt(self.columns) & at.lt(self.width);
                 let elements = x.load_chunk(column.min(self.columns - 1), at.min(self.width - each), each);
                 elements.into_iter().map(|x| exists.select(x, 0)).collect()
@@ -344,21 +442,28 @@ impl<'b> Worker<'b> {
             .collect()
     }
 
-    /// Brings what was fetched to shared memory.
-    fn put_x(&self, loads: &[Vec<Value<'b>>]) {
-        let (lane, each) = (self.b.local_id(0), self.per_load());
+    /// Stores fetched rows of x to shared memory.
+    fn store_x(&self, loads: &[Vec<Value<'b>>]) {
+        let (lane, each) = (self.b.local_id(0), self.elements_per_load());
         for (n, elements) in loads.iter().enumerate() {
             let i = (lane + n as u32 * self.spec.threads) * each;
             match elements[..] {
-                [one] => self.tiles.store_lane(i / QUAD, i & (QUAD - 1), one),
-                _ => self.tiles.store(i / QUAD, self.b.vector(elements)),
+                [one] => self.tiles.store_lane(i / PATCH, i & (PATCH - 1), one),
+                _ => self.tiles.store(i / PATCH, self.b.vector(elements)),
             }
         }
     }
 
-    /// Writes the sums, divided by their rows' totals. A row whose total is 0 has seen nothing: its
-    /// sums are 0.
+    /// The exponential of a difference of scores. Where matrices have 16 bits it is the adapter's
+    /// own power of two, as on matrix units: the exact one takes some fifty instructions.
+    pub fn exp(&self, x: Value<'b>) -> Value<'b> {
+        if self.spec.dtype.bytes() == 2 { (x * LOG2_E).fast_exp2() } else { math::exp(x) }
+    }
+
+    /// Stores the accumulators, divided by their rows' totals. A row whose total is 0 has no
+    /// visible column: its output is 0.
     pub fn store(&self, out: &Plane<'b>, totals: Option<&[Value<'b>]>) {
+        self.take_back();
         for (i, row) in self.sums.iter().enumerate() {
             let at = self.row(i as u32);
             for (n, sum) in row.iter().enumerate() {
@@ -369,39 +474,4 @@ impl<'b> Worker<'b> {
             }
         }
     }
-}
-
-/// The values of variables.
-fn current<'b>(held: &[Vec<Var<'b>>]) -> Vec<Vec<Value<'b>>> {
-    held.iter().map(|load| load.iter().map(|x| x.get()).collect()).collect()
-}
-
-/// Gives variables other values.
-fn replace<'b>(held: &[Vec<Var<'b>>], loads: &[Vec<Value<'b>>]) {
-    for (x, &next) in held.iter().flatten().zip(loads.iter().flatten()) {
-        x.set(next);
-    }
-}
-
-/// Elements of shared memory: for tiles, weights and numbers.
-fn shared(spec: &Spec) -> [u32; 3] {
-    let tiles = (QUAD * DEPTH * (pitch(spec.rows()) + pitch(spec.columns()))).max(spec.ahead() * spec.width);
-    [tiles, QUAD * spec.columns() * pitch(spec.rows()), spec.rows() * ACROSS]
-}
-
-/// Bytes of shared memory of a workgroup.
-pub fn shared_bytes(spec: &Spec) -> u32 {
-    shared(spec).iter().sum::<u32>() * spec.dtype.compute().bytes()
-}
-
-/// Where a quad of `count` rows lies for element `k` of an inner product. Four elements of eight
-/// neighbours are stored at once, and with [`pitch`] no two of them to one bank.
-fn swizzled<'b>(quad: Value<'b>, k: Value<'b>, count: u32) -> Value<'b> {
-    quad ^ ((k / QUAD) & ((count / QUAD).min(8) - 1))
-}
-
-/// Vectors from one element of `rows` rows to the next; one more than needed, so that neighbours
-/// lie in different banks.
-fn pitch(rows: u32) -> u32 {
-    rows / QUAD + 1
 }

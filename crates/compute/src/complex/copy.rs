@@ -1,8 +1,8 @@
-//! Copies of complex tensors, to and from reals too.
+//! Copies of complex tensors, also to and from real tensors.
 
 use crate::complex::functions;
 use crate::complex::parts::{as_bits, parts};
-use crate::complex::pointwise::parts_of;
+use crate::complex::pointwise::parts_of_number;
 use crate::context::Context;
 use crate::error::Result;
 use crate::movement::copy;
@@ -11,12 +11,12 @@ use crate::scalar::Scalar;
 use crate::view::{View, overlap};
 use dml_kernel::DType;
 
-/// Bits of complex numbers, reals as they are.
-pub fn as_or_bits(t: &View) -> View {
+/// A complex tensor as its bits (see [`as_bits`]); a real tensor as it is.
+pub fn complex_as_bits(t: &View) -> View {
     if t.dtype.is_complex() { as_bits(t) } else { t.clone() }
 }
 
-/// Copies on one device; `src` broadcasts to `dst`, and either may be of reals.
+/// Copies on one device. `src` broadcasts to `dst`; either may be real.
 pub fn device_copy(cx: &Context, src: &View, dst: &View) -> Result<()> {
     let (negated, conjugated) = (src.negative != dst.negative, src.conjugate != dst.conjugate);
     if src.dtype == dst.dtype && !negated && !conjugated {
@@ -26,7 +26,7 @@ pub fn device_copy(cx: &Context, src: &View, dst: &View) -> Result<()> {
     let (from, to) = (whole(src), whole(dst));
     let inputs: Vec<Input> = from.into_iter().map(Input::Tensor).collect();
     let outs: Vec<&View> = to.iter().collect();
-    // Of a tensor of reals the sign is the only part.
+    // For a real tensor only the sign matters.
     let function = match (negated, conjugated) {
         (false, false) => &functions::CAST,
         (true, false) => &functions::COPY_NEG,
@@ -38,14 +38,14 @@ pub fn device_copy(cx: &Context, src: &View, dst: &View) -> Result<()> {
 
 /// Sets every element to a number.
 pub fn fill_with(cx: &Context, out: &View, value: Scalar) -> Result<()> {
-    let (re, im) = parts_of(value);
+    let (re, im) = parts_of_number(value);
     let dtype = out.dtype.real();
     let [out_re, out_im] = parts(&overlap::unexpanded(out));
     let inputs = [re, im].map(|x| Input::Number(Scalar::Double(x), dtype));
     kernel::run(cx, &functions::FILL, &[&out_re, &out_im], &inputs, dtype)
 }
 
-/// The tensor in another complex dtype, contiguous; itself if nothing changes.
+/// The tensor in another complex dtype, contiguous; the tensor itself if nothing changes.
 pub fn cast(cx: &Context, t: &View, dtype: DType) -> Result<View> {
     if t.dtype == dtype {
         return Ok(t.clone());

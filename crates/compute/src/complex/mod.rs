@@ -1,15 +1,7 @@
-//! Operators of complex tensors.
-//!
-//! The operators of reals never see them: a call that has one goes to `run_complex`, which knows
-//! how the operator is done with reals, or falls back. There are four ways, by `Route`.
+//! What is computed of complex tensors, by their real and imaginary parts.
 
-pub mod by_parts;
-pub mod comparison;
-pub mod conversion;
 pub mod copy;
-pub mod dispatch;
 pub mod functions;
-pub mod lists;
 pub mod log_cumsum_exp;
 pub mod parts;
 pub mod pointwise;

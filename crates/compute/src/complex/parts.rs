@@ -7,7 +7,7 @@ use crate::pointwise::kernel::{self, Input};
 use crate::view::{Dims, View};
 use dml_kernel::DType;
 
-/// The real and the imaginary parts, each a tensor of its own with twice the strides.
+/// The real and the imaginary parts as two tensors, with twice the strides.
 pub fn parts(t: &View) -> [View; 2] {
     let dtype = t.dtype.real();
     let strides: Dims = t.strides.iter().map(|s| 2 * s).collect();
@@ -25,7 +25,8 @@ fn as_pairs(t: &View, dtype: DType) -> View {
     view(t, dtype, sizes, strides, t.data)
 }
 
-/// The same elements as unsigned integers; those of 16 bytes as pairs, along a last dimension.
+/// The same elements as unsigned integers; elements of 16 bytes are pairs of them, along a last
+/// dimension.
 pub fn as_bits(t: &View) -> View {
     if t.dtype == DType::C128 {
         return as_pairs(t, DType::U64);
@@ -38,8 +39,8 @@ fn view(t: &View, dtype: DType, sizes: Dims, strides: Dims, data: u64) -> View {
     View { handle: 0, data, dtype, location, sizes, strides, storage, weak: false, negative: false, conjugate: false }
 }
 
-/// Writes a complex tensor of two real ones of its shape.
-pub fn join(cx: &Context, re: &View, im: &View, out: &View) -> Result<()> {
+/// Combines two real tensors of the same shape into a complex one.
+pub fn from_parts(cx: &Context, re: &View, im: &View, out: &View) -> Result<()> {
     let [out_re, out_im] = parts(out);
     let inputs = [Input::Tensor(re.clone()), Input::Tensor(im.clone())];
     kernel::run(cx, &JOIN, &[&out_re, &out_im], &inputs, re.dtype)

@@ -1,5 +1,5 @@
-//! Pointwise operators of complex tensors: the pointwise kernel with the parts of each tensor as
-//! operands of their own.
+//! Pointwise operators of complex tensors: the pointwise kernel, with the real and imaginary parts
+//! of each tensor as separate operands.
 
 use crate::complex::parts::parts;
 use crate::context::Context;
@@ -11,34 +11,24 @@ use crate::view::View;
 use dml_kernel::DType;
 use smallvec::SmallVec;
 
-/// The dtype of the result.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// The complex dtype in which the operands meet.
-    Complex,
-    /// The same, and `out=` casts nothing.
-    Exact,
-    /// That of its parts.
-    Real,
-    /// Bool.
-    Bool,
-}
-
-/// An operand by its parts.
+/// An operand, by its parts.
 pub enum Given {
+    /// The real and the imaginary parts of a tensor.
     Complex([View; 2]),
+    /// A tensor of real numbers.
     Real(View),
+    /// The parts of one number for all elements.
     Number(f64, f64),
 }
 
-/// The parts of a number.
-pub fn parts_of(n: Number) -> (f64, f64) {
+/// The real and imaginary parts of a number.
+pub fn parts_of_number(n: Number) -> (f64, f64) {
     if let Number::Complex(re, im) = n { (re, im) } else { (n.to_f64(), 0.0) }
 }
 
-/// Enqueues a function of complex numbers: `given` broadcast to `out`, and are computed with in
-/// `component`, the dtype of their parts. The result is of dtype `result` before it is converted to
-/// that of `out`.
+/// Enqueues a function of complex numbers. Operands broadcast to `out`, and are computed with in
+/// `component`, the dtype of their parts. The function's result has dtype `result`, and is then
+/// converted to the dtype of `out`.
 pub fn run(
     cx: &Context,
     function: &'static Function,

@@ -1,8 +1,8 @@
-//! Products of complex matrices, as products of real ones of twice the size.
+//! Products of complex matrices, as products of real matrices of twice the size.
 //!
-//! A row of complex numbers in memory is a row of reals, `[re, im, re, im, ..]`. Where each number
-//! `x + iy` of the right matrix stands as the block `[[x, y], [-y, x]]`, the product of the two
-//! real matrices is the complex product as it lies in memory.
+//! A row of complex numbers is in memory a row of reals, `[re, im, re, im, ..]`. If every number
+//! `x + iy` of the right matrix is replaced by the block `[[x, y], [-y, x]]`, the product of the
+//! two real matrices is in memory the complex product.
 
 use crate::complex::functions::{BLOCKS, BLOCKS_CONJ};
 use crate::complex::parts::{as_real, parts};
@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::pointwise::kernel::{self, Input};
 use crate::view::{Dims, View};
 
-/// The rows, whose numbers lie one after another, as rows of `width` reals.
+/// A matrix with contiguous rows as a real matrix with rows of `width` elements.
 pub fn interleaved(t: &View, width: i64) -> View {
     let pairs = as_real(t);
     let rank = t.dim();
@@ -20,7 +20,8 @@ pub fn interleaved(t: &View, width: i64) -> View {
     pairs.as_strided(&sizes, &strides, 0)
 }
 
-/// The matrix `[.., k, n]`, whose conjugate bit counts, as `[.., 2k, 2n]` of blocks.
+/// The right matrix `[.., k, n]` as the real matrix `[.., 2k, 2n]` of blocks. Its conjugate bit is
+/// respected.
 pub fn blocks(cx: &Context, b: &View, [k, n]: [i64; 2]) -> Result<View> {
     let rank = b.dim();
     let mut sizes = b.sizes.clone();

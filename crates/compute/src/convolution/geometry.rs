@@ -1,24 +1,22 @@
-//! The shape of a convolution, checked, and what each of its three products looks like.
+//! The checked shape of a convolution.
 
 use crate::view::Dims;
 use smallvec::SmallVec;
 
-/// One value a spatial dimension.
+/// One value per spatial dimension.
 pub type Spatial = SmallVec<[i64; 3]>;
 
 /// A convolution from `input` to `output` channels over 1, 2 or 3 spatial dimensions. A transposed
 /// convolution is the same one with the roles of its input and its result exchanged.
 #[derive(Clone, Debug)]
 pub struct Geometry {
-    /// Images.
+    /// Number of images.
     pub batch: i64,
-    /// Groups of channels that do not see each other.
+    /// Number of groups of channels, which are independent of each other.
     pub groups: i64,
-    /// Channels of the larger side (of a plain convolution's input) in one group, and its spatial
-    /// sizes.
+    /// Channels in one group and spatial sizes of the larger side (a plain convolution's input).
     pub inner: (i64, Spatial),
-    /// Channels of the other side (of a plain convolution's result) in one group, and its spatial
-    /// sizes.
+    /// Channels in one group and spatial sizes of the other side (a plain convolution's result).
     pub outer: (i64, Spatial),
     /// Spatial sizes of the weight.
     pub kernel: Spatial,
@@ -26,9 +24,9 @@ pub struct Geometry {
     pub stride: Spatial,
     /// Zeros around the inner side.
     pub padding: Spatial,
-    /// Steps between the window's elements.
+    /// Distance between the window's elements.
     pub dilation: Spatial,
-    /// The operator is the transposed one: it goes from the outer side to the inner.
+    /// The operator is the transposed convolution: it maps the outer side to the inner side.
     pub transposed: bool,
 }
 
@@ -38,18 +36,18 @@ pub struct Arguments<'a> {
     pub stride: &'a [i64],
     /// Zeros around the input.
     pub padding: &'a [i64],
-    /// Steps between the window's elements.
+    /// Distance between the window's elements.
     pub dilation: &'a [i64],
     /// Whether it is a transposed convolution.
     pub transposed: bool,
     /// Added to one side of a transposed convolution's result.
     pub output_padding: &'a [i64],
-    /// Groups of channels.
+    /// Number of groups of channels.
     pub groups: i64,
 }
 
 impl Geometry {
-    /// Whether every window is one pixel, and each pixel has one.
+    /// Whether every window is one pixel, and each pixel has one window.
     pub fn is_pointwise(&self) -> bool {
         let all = |values: &[i64], x: i64| values.iter().all(|&n| n == x);
         all(&self.kernel, 1) && all(&self.stride, 1) && all(&self.padding, 0)
@@ -64,9 +62,9 @@ impl Geometry {
     }
 }
 
-/// Values as the CPU names them: those of a single spatial dimension are the width, beside a height
-/// of `height`.
-pub fn listed(name: &str, values: &[i64], height: i64) -> String {
+/// A list of values in the format of the CPU's messages: a single spatial dimension is the width,
+/// with a height of `height`.
+pub fn format_sizes(name: &str, values: &[i64], height: i64) -> String {
     let mut values = Spatial::from_slice(values);
     if values.len() == 1 {
         values.insert(0, height);
@@ -75,6 +73,7 @@ pub fn listed(name: &str, values: &[i64], height: i64) -> String {
     axes.iter().zip(values).map(|(axis, n)| format!("{name}_{axis}: {n}")).collect::<Vec<_>>().join(" ")
 }
 
-pub fn crossed(sizes: impl Iterator<Item = i64>) -> String {
+/// Sizes joined by crosses: `2 x 3`.
+pub fn format_product(sizes: impl Iterator<Item = i64>) -> String {
     sizes.map(|n| n.to_string()).collect::<Vec<_>>().join(" x ")
 }

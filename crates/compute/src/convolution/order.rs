@@ -1,34 +1,34 @@
-//! Which order of memory a convolution multiplies in: the one its tensors have, or channels last by
-//! way of copies.
+//! The memory order in which a convolution is computed: its tensors' order, or channels last after
+//! a copy.
 
 use crate::context::Context;
 use crate::convolution::geometry::Geometry;
 use crate::error::Result;
-use crate::matmul::operand::{UNIT, WIDE};
-use crate::matmul::self_test::usable;
+use crate::matmul::operand::{VECTOR, VECTOR_16_BIT};
+use crate::matmul::self_test::usable_units;
 use crate::view::View;
 use dml_engine::AdapterKind;
 use dml_kernel::DType;
 
-/// Whether channels are the fastest in memory.
+/// Whether channels are the innermost dimension in memory.
 pub fn is_last(t: &View) -> bool {
     t.strides[1] == 1 && t.strides[t.dim() - 1] != 1
 }
 
-/// Multiplications from which the copies, two launches, are worth their while on a GPU.
-const LARGE: i64 = 1 << 26;
+/// Minimum number of multiplications on a GPU for which the copies, two launches, pay off.
+const MIN_MULTIPLICATIONS: i64 = 1 << 26;
 
-/// Whether operands of `dtype` whose channels are not the fastest in memory are first copied so
-/// that they are.
+/// Whether operands of `dtype` in channels-first order are first copied to channels-last order.
 ///
-/// A window's elements lie apart in memory where pixels are the fastest, and every one is found and
-/// loaded by itself. Where channels are, a load takes several of them, and a step along k keeps to
-/// one place of the window. Windows of one pixel need no copy if loads of several pixels fit.
+/// In channels-first order the elements of a window are not adjacent, and the address of each is
+/// computed separately. In channels-last order a load takes several channels, and a step along k
+/// stays at one tap of the window. Windows of one pixel need no copy if loads of several pixels are
+/// possible.
 pub fn by_channels(cx: &Context, g: &Geometry, dtype: DType) -> Result<bool> {
     let software = cx.device.info().kind == AdapterKind::Software;
-    let wide = match usable(cx, dtype)? {
-        Some(_) => i64::from(UNIT),
-        None if dtype == DType::F32 && !software => i64::from(WIDE),
+    let wide = match usable_units(cx, dtype)? {
+        Some(_) => i64::from(VECTOR_16_BIT),
+        None if dtype == DType::F32 && !software => i64::from(VECTOR),
         None => return Ok(false),
     };
     let pixels: i64 = g.outer.1.iter().product();
@@ -38,6 +38,6 @@ pub fn by_channels(cx: &Context, g: &Geometry, dtype: DType) -> Result<bool> {
     Ok(g.groups == 1
         && whole(g.inner.0)
         && whole(g.outer.0)
-        && (software || products >= LARGE)
+        && (software || products >= MIN_MULTIPLICATIONS)
         && !(g.is_pointwise() && whole(pixels)))
 }

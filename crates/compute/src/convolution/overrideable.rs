@@ -1,4 +1,4 @@
-//! The convolution that every module comes down to, and its gradients.
+//! The convolution to which all modules are reduced, and its gradients.
 
 use crate::context::Context;
 use crate::convolution::geometry::Geometry;
@@ -8,13 +8,13 @@ use crate::error::Result;
 use crate::view::{View, memory_format};
 use dml_kernel::DType;
 
-/// Whether operands whose channels are not the fastest in memory are first copied so that they are,
-/// for these passes: Winograd's transforms read either order.
+/// Whether operands in channels-first order are first copied to channels-last order for these
+/// passes. Winograd's transforms read either order.
 pub fn by_channels(cx: &Context, g: &Geometry, dtype: DType, passes: &[Pass]) -> Result<bool> {
-    Ok(!passes.iter().all(|&pass| winograd::applies(cx, g, dtype, pass)) && order::by_channels(cx, g, dtype)?)
+    Ok(!passes.iter().all(|&pass| winograd::is_supported(cx, g, dtype, pass)) && order::by_channels(cx, g, dtype)?)
 }
 
-/// A new dense tensor of the wanted order.
+/// Allocates a dense tensor: channels last if `last` is set, else channels first.
 pub fn empty(cx: &Context, like: &View, sizes: &[i64], last: bool) -> Result<View> {
     cx.empty_strided(like.dtype, sizes, &memory_format::strides(sizes, last))
 }

@@ -1,6 +1,6 @@
-//! The three passes of a convolution, and the gradient of its bias: which way each of them goes.
+//! The three passes of a convolution and the gradient of its bias: the choice of the algorithm.
 //!
-//! Tensors are dense, of either memory order.
+//! Tensors are dense, in either memory order.
 
 use crate::context::Context;
 use crate::convolution::geometry::Geometry;
@@ -9,9 +9,10 @@ use crate::error::Result;
 use crate::movement::copy;
 use crate::scalar::Scalar;
 use crate::view::{Dims, View};
+use dml_engine::Verdict;
 use winograd::Pass;
 
-/// The outer side from the inner: a convolution.
+/// Computes the outer side from the inner side: a convolution.
 pub fn forward(cx: &Context, g: &Geometry, inner: &View, weight: &View, out: &View, bias: Option<&View>) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
@@ -19,17 +20,21 @@ pub fn forward(cx: &Context, g: &Geometry, inner: &View, weight: &View, out: &Vi
     if g.inner.0 * taps(g) == 0 {
         return fill(cx, out, bias);
     }
-    if depthwise::applies(cx, g, inner, out) {
-        return depthwise::forward(cx, g, inner, weight, out, bias);
+    let by_windows = |cx: &Context| depthwise::forward(cx, g, inner, weight, out, bias);
+    if depthwise::is_supported(cx, g, inner, out) && cx.run_if_accepted(Verdict::Unoptimised, by_windows)? {
+        return Ok(());
     }
-    if winograd::applies(cx, g, inner.dtype, Pass::Forward) {
-        return winograd::forward(cx, g, inner, weight, out, bias);
+    let transformed = |cx: &Context| winograd::forward(cx, g, inner, weight, out, bias);
+    if winograd::is_supported(cx, g, inner.dtype, Pass::Forward)
+        && cx.run_if_accepted(Verdict::Optimised, transformed)?
+    {
+        return Ok(());
     }
     products::forward(g, inner, weight, out, bias).run(cx)
 }
 
-/// The inner side from the outer: a convolution's gradient of its input, and a transposed
-/// convolution.
+/// Computes the inner side from the outer side: the gradient of a convolution's input, and a
+/// transposed convolution.
 pub fn backward_data(
     cx: &Context,
     g: &Geometry,
@@ -44,16 +49,18 @@ pub fn backward_data(
     if g.outer.0 * taps(g) == 0 {
         return fill(cx, out, bias);
     }
-    if depthwise::applies(cx, g, out, outer) {
-        return depthwise::backward_data(cx, g, outer, weight, out, bias);
+    let by_windows = |cx: &Context| depthwise::backward_data(cx, g, outer, weight, out, bias);
+    if depthwise::is_supported(cx, g, out, outer) && cx.run_if_accepted(Verdict::Unoptimised, by_windows)? {
+        return Ok(());
     }
-    if winograd::applies(cx, g, outer.dtype, Pass::Data) {
-        return winograd::backward_data(cx, g, outer, weight, out, bias);
+    let transformed = |cx: &Context| winograd::backward_data(cx, g, outer, weight, out, bias);
+    if winograd::is_supported(cx, g, outer.dtype, Pass::Data) && cx.run_if_accepted(Verdict::Optimised, transformed)? {
+        return Ok(());
     }
     products::backward_data(g, outer, weight, out, bias).run(cx)
 }
 
-/// The weight's gradient.
+/// Computes the gradient of the weight.
 pub fn backward_weight(cx: &Context, g: &Geometry, inner: &View, outer: &View, out: &View) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
@@ -61,16 +68,20 @@ pub fn backward_weight(cx: &Context, g: &Geometry, inner: &View, outer: &View, o
     if outer.numel() == 0 {
         return fill(cx, out, None);
     }
-    if depthwise::applies(cx, g, inner, outer) {
-        return depthwise::backward_weight(cx, g, inner, outer, out);
+    let by_windows = |cx: &Context| depthwise::backward_weight(cx, g, inner, outer, out);
+    if depthwise::is_supported(cx, g, inner, outer) && cx.run_if_accepted(Verdict::Unoptimised, by_windows)? {
+        return Ok(());
     }
-    if winograd::applies(cx, g, inner.dtype, Pass::Weight) {
-        return winograd::backward_weight(cx, g, inner, outer, out);
+    let transformed = |cx: &Context| winograd::backward_weight(cx, g, inner, outer, out);
+    if winograd::is_supported(cx, g, inner.dtype, Pass::Weight)
+        && cx.run_if_accepted(Verdict::Optimised, transformed)?
+    {
+        return Ok(());
     }
     products::backward_weight(g, inner, outer, out).run(cx)
 }
 
-/// The bias's gradient: sums over images and pixels.
+/// Computes the gradient of the bias: sums over images and pixels.
 pub fn backward_bias(cx: &Context, grad: &View, out: &View) -> Result<()> {
     if grad.numel() == 0 {
         return fill(cx, out, None);
@@ -80,12 +91,12 @@ pub fn backward_bias(cx: &Context, grad: &View, out: &View) -> Result<()> {
     products::backward_bias(grad, &ones, out).run(cx)
 }
 
-/// Places of the window.
+/// Number of taps of the window.
 fn taps(g: &Geometry) -> i64 {
     g.kernel.iter().product()
 }
 
-/// Sums over nothing: zeros, or the bias.
+/// Fills the result of sums without terms: zeros, or the bias.
 fn fill(cx: &Context, out: &View, bias: Option<&View>) -> Result<()> {
     let Some(bias) = bias else { return copy::fill_with(cx, out, Scalar::Int(0)) };
     let mut strides = Dims::from_elem(0, out.dim());

@@ -1,20 +1,20 @@
-//! The three passes of a convolution as products of matrices whose operands are windows over
-//! tensors, and the gradient of its bias.
+//! The three passes of a convolution as matrix products whose operands are windows over tensors
+//! (implicit gemm), and the gradient of its bias.
 //!
-//! Dense tensors of either memory order only: `[image, channel, pixel]` (channels first) or
-//! `[image, pixel, channel]` (channels last), where a pixel is all spatial dimensions together.
-//! Groups are the batch of the product. No dimension is empty.
+//! Tensors are dense, in either memory order: `[image, channel, pixel]` (channels first) or
+//! `[image, pixel, channel]` (channels last), where a pixel is an index of all spatial dimensions
+//! together. Groups are the batch of the product. No dimension is empty.
 
 use crate::convolution::geometry::Geometry;
 use crate::convolution::order::is_last;
-use crate::matmul::epilogue::{Bias, Finish, Output};
-use crate::matmul::operand::{Access, Axis, Digits, Memory, Pattern, PatternStrides, Source, Step, WIDE, Window};
+use crate::matmul::epilogue::{Bias, EpilogueOperands, Output};
+use crate::matmul::operand::{Access, Axis, Digits, Memory, Pattern, PatternStrides, Source, Step, VECTOR, Window};
 use crate::matmul::problem::Problem;
 use crate::scalar::Scalar;
 use crate::view::View;
 use smallvec::{SmallVec, smallvec};
 
-/// Elements from one image, channel, pixel to the next. A weight's images are its first dimension.
+/// Strides by image, channel and pixel. The first dimension of a weight counts as images.
 #[derive(Copy, Clone, Debug)]
 struct Steps {
     image: i64,
@@ -31,12 +31,12 @@ fn pixels(spatial: &[i64]) -> i64 {
 }
 
 fn plain(count: u8, first: bool) -> Digits {
-    Digits { plain: count, plain_first: first }
+    Digits { plain: count, plain_is_slowest: first }
 }
 
-/// An operand without windows: pairs of digits, slowest first.
+/// An operand without windows: each of its two indices consists of up to two digits, slowest first.
 fn pairs(t: &View, batch: i64, outer: &[Step], inner: &[Step]) -> Source {
-    // Two digits that follow each other in memory are one.
+    // Two digits that are contiguous in memory are merged into one.
     let merge = |steps: &[Step]| -> SmallVec<[Step; 2]> {
         match steps {
             [slow, fast] if slow.stride == fast.stride * fast.size || slow.size == 1 => {
@@ -54,25 +54,25 @@ fn pairs(t: &View, batch: i64, outer: &[Step], inner: &[Step]) -> Source {
     let fast = |steps: &[Step]| steps[steps.len() - 1];
     let axis = if fast(&outer).stride == 1 { Axis::Outer } else { Axis::Inner };
     let along = if axis == Axis::Outer { &outer } else { &inner };
-    let multiple = |x: i64| x % i64::from(WIDE) == 0;
-    // Every step but the fast one, and the fast digit's size, are multiples: a load does not cross
-    // a digit.
+    let multiple = |x: i64| x % i64::from(VECTOR) == 0;
+    // All strides but that of the fastest digit, and the fastest digit's size, are multiples of the
+    // vector width: a vector load does not cross a digit.
     let others = outer.iter().chain(&inner).filter(|s| s.stride != fast(along).stride);
     let wide = fast(along).stride == 1
         && multiple(fast(along).size)
         && others.clone().count() + 1 == outer.len() + inner.len()
         && others.into_iter().all(|s| multiple(s.stride))
         && multiple(batch)
-        && memory.is_aligned(WIDE);
+        && memory.is_aligned(VECTOR);
     let digits = |steps: &[Step]| plain(steps.len() as u8, true);
     let pattern = Pattern::Digits { outer: digits(&outer), inner: digits(&inner), windows: 0, divided: false };
-    let access = Access { dtype: t.dtype, rounded: None, axis, wide, pattern, whole_steps: false };
+    let access = Access { dtype: t.dtype, rounds_to: None, axis, wide, pattern, is_multiple_of_step: false };
     Source::new(memory, batch, access, PatternStrides::Digits { outer, inner, windows: smallvec![] })
 }
 
-/// An operand whose elements are seen through windows. `outer` and `inner` are its plain digits,
-/// and whether they are slower than the windows' digits; `pixels` is the index along which
-/// neighbours are neighbouring pixels.
+/// An operand whose elements are read through windows. `outer` and `inner` are the plain digits of
+/// the two indices, and whether they are slower than the windows' digits; `pixels` is the index
+/// along which adjacent elements are adjacent pixels.
 fn windowed(
     t: &View,
     batch: i64,
@@ -82,8 +82,8 @@ fn windowed(
     pixels: Axis,
 ) -> Source {
     let memory = Memory::from(t);
-    let multiple = |x: i64| x % i64::from(WIDE) == 0;
-    // Loads run along channels where they are the fastest in memory and in the index.
+    let multiple = |x: i64| x % i64::from(VECTOR) == 0;
+    // Vector loads are along channels if those are the fastest digit in memory and in the index.
     let runs = |(step, first): (Step, bool)| step.stride == 1 && !first;
     let (axis, along, other) = match (runs(outer), runs(inner)) {
         (true, _) => (Axis::Outer, Some(outer.0), inner.0),
@@ -94,18 +94,18 @@ fn windowed(
         && multiple(other.stride)
         && windows.iter().all(|w| multiple(w.stride))
         && multiple(batch)
-        && memory.is_aligned(WIDE);
+        && memory.is_aligned(VECTOR);
     let divided = windows.iter().any(|w| w.divisor != 1);
     let digits = |(_, first): (Step, bool)| plain(1, first);
     let pattern = Pattern::Digits { outer: digits(outer), inner: digits(inner), windows: windows.len() as u8, divided };
-    let access = Access { dtype: t.dtype, rounded: None, axis, wide, pattern, whole_steps: false };
+    let access = Access { dtype: t.dtype, rounds_to: None, axis, wide, pattern, is_multiple_of_step: false };
     let strides = PatternStrides::Digits { outer: smallvec![outer.0], inner: smallvec![inner.0], windows };
     Source::new(memory, batch, access, strides)
 }
 
-/// An operand whose elements are seen through the windows of `g`, which are left out where each is
-/// one pixel. The arguments are those of [`windowed`].
-fn seen(
+/// An operand whose elements are read through the windows of `g`; without windows if each is one
+/// pixel. The arguments are those of [`windowed`].
+fn windowed_operand(
     g: &Geometry,
     t: &View,
     batch: i64,
@@ -123,21 +123,21 @@ fn seen(
     }
 }
 
-/// A product of channels with the pixels of all images.
-struct Side<'t> {
+/// One operand of a product: channels by the pixels of all images.
+struct ProductOperand<'t> {
     out: &'t View,
     bias: Option<&'t View>,
-    /// Channels of a group, pixels of an image.
+    /// Channels of a group, and pixels of an image.
     channels: i64,
     pixels: i64,
     k: i64,
 }
 
-/// The product of a weight and windows over images: which is m and which is n depends on the
-/// result's memory.
-fn product(g: &Geometry, side: Side, weight: Source, image: Source) -> Problem {
-    let Side { out, bias, channels, pixels, k } = side;
-    let (o, places) = (steps(out), g.batch * pixels);
+/// The product of a weight and windows over images. The result's memory order decides which is m
+/// and which is n.
+fn product(g: &Geometry, side: ProductOperand, weight: Source, image: Source) -> Problem {
+    let ProductOperand { out, bias, channels, pixels, k } = side;
+    let (o, all_pixels) = (steps(out), g.batch * pixels);
     let group = if g.groups == 1 { 0 } else { channels };
     let last = is_last(out);
     let bias = bias.map(|tensor| {
@@ -146,30 +146,34 @@ fn product(g: &Geometry, side: Side, weight: Source, image: Source) -> Problem {
         Bias { memory: tensor.into(), strides, beta: Scalar::Int(1) }
     });
     let (size, a, b, strides, split) = if last {
-        // Pixels of all images follow each other.
-        ([g.groups, places, channels, k], image, weight, [group, o.pixel, 1], None)
+        // The pixels of all images are contiguous.
+        ([g.groups, all_pixels, channels, k], image, weight, [group, o.pixel, 1], None)
     } else {
         let split = (g.batch > 1).then_some((pixels, o.image));
-        ([g.groups, channels, places, k], weight, image, [group * o.channel, o.channel, o.pixel], split)
+        ([g.groups, channels, all_pixels, k], weight, image, [group * o.channel, o.channel, o.pixel], split)
     };
-    let finish =
-        Finish { out: Output { memory: out.into(), strides, split }, alpha: Scalar::Int(1), bias, activation: None };
+    let finish = EpilogueOperands {
+        out: Output { memory: out.into(), strides, split },
+        alpha: Scalar::Int(1),
+        bias,
+        then: None,
+    };
     Problem { size, a, b, finish }
 }
 
-/// The outer side from the inner: a convolution.
+/// Computes the outer side from the inner side: a convolution.
 pub fn forward(g: &Geometry, inner: &View, weight: &View, out: &View, bias: Option<&View>) -> Problem {
-    let ((ci, size), (co, places)) = (&g.inner, &g.outer);
+    let ((ci, size), (co, output_size)) = (&g.inner, &g.outer);
     let (x, w) = (steps(inner), steps(weight));
     let taps = pixels(&g.kernel);
-    // k is (channel, tap), or (tap, channel) where channels are the fastest in memory.
+    // k is (channel, tap), or (tap, channel) in channels-last order.
     let last = is_last(inner);
     let (channel, tap) = (Step { size: *ci, stride: w.channel }, Step { size: taps, stride: w.pixel });
     let order = if last { [tap, channel] } else { [channel, tap] };
     let matrix = pairs(weight, co * w.image, &[Step { size: *co, stride: w.image }], &order);
     let windows = (0..g.kernel.len())
         .map(|d| Window {
-            outer: places[d],
+            outer: output_size[d],
             inner: g.kernel[d],
             size: size[d],
             stride: inner.strides[2 + d],
@@ -182,15 +186,15 @@ pub fn forward(g: &Geometry, inner: &View, weight: &View, out: &View, bias: Opti
     let images = Step { size: g.batch, stride: x.image };
     let channels = Step { size: *ci, stride: x.channel };
     let digits = ((images, true), (channels, !last));
-    let image = seen(g, inner, ci * x.channel, digits, windows, Axis::Outer);
-    let side = Side { out, bias, channels: *co, pixels: pixels(places), k: ci * taps };
+    let image = windowed_operand(g, inner, ci * x.channel, digits, windows, Axis::Outer);
+    let side = ProductOperand { out, bias, channels: *co, pixels: pixels(output_size), k: ci * taps };
     product(g, side, matrix, image)
 }
 
-/// The inner side from the outer: a convolution's gradient of its input, and a transposed
-/// convolution.
+/// Computes the inner side from the outer side: the gradient of a convolution's input, and a
+/// transposed convolution.
 pub fn backward_data(g: &Geometry, outer: &View, weight: &View, out: &View, bias: Option<&View>) -> Problem {
-    let ((ci, places), (co, size)) = (&g.inner, &g.outer);
+    let ((ci, output_size), (co, size)) = (&g.inner, &g.outer);
     let (x, w) = (steps(outer), steps(weight));
     let taps = pixels(&g.kernel);
     let last = is_last(outer);
@@ -199,7 +203,7 @@ pub fn backward_data(g: &Geometry, outer: &View, weight: &View, out: &View, bias
     let matrix = pairs(weight, co * w.image, &[Step { size: *ci, stride: w.channel }], &order);
     let windows = (0..g.kernel.len())
         .map(|d| Window {
-            outer: places[d],
+            outer: output_size[d],
             inner: g.kernel[d],
             size: size[d],
             stride: outer.strides[2 + d],
@@ -212,16 +216,16 @@ pub fn backward_data(g: &Geometry, outer: &View, weight: &View, out: &View, bias
     let images = Step { size: g.batch, stride: x.image };
     let channels = Step { size: *co, stride: x.channel };
     let digits = ((images, true), (channels, !last));
-    let image = seen(g, outer, co * x.channel, digits, windows, Axis::Outer);
-    let side = Side { out, bias, channels: *ci, pixels: pixels(places), k: co * taps };
+    let image = windowed_operand(g, outer, co * x.channel, digits, windows, Axis::Outer);
+    let side = ProductOperand { out, bias, channels: *ci, pixels: pixels(output_size), k: co * taps };
     product(g, side, matrix, image)
 }
 
-/// The weight's gradient: k runs over images and pixels of the outer side.
+/// Computes the gradient of the weight: k runs over images and pixels of the outer side.
 pub fn backward_weight(g: &Geometry, inner: &View, outer: &View, out: &View) -> Problem {
-    let ((ci, size), (co, places)) = (&g.inner, &g.outer);
+    let ((ci, size), (co, outer_size)) = (&g.inner, &g.outer);
     let (x, y, w) = (steps(inner), steps(outer), steps(out));
-    let (taps, pixels) = (pixels(&g.kernel), pixels(places));
+    let (taps, pixels) = (pixels(&g.kernel), pixels(outer_size));
     let rows = pairs(
         outer,
         co * y.channel,
@@ -231,7 +235,7 @@ pub fn backward_weight(g: &Geometry, inner: &View, outer: &View, out: &View) -> 
     let windows = (0..g.kernel.len())
         .map(|d| Window {
             outer: g.kernel[d],
-            inner: places[d],
+            inner: outer_size[d],
             size: size[d],
             stride: inner.strides[2 + d],
             outer_step: g.dilation[d],
@@ -240,24 +244,24 @@ pub fn backward_weight(g: &Geometry, inner: &View, outer: &View, out: &View) -> 
             divisor: 1,
         })
         .collect();
-    // Columns are (channel, tap), or (tap, channel) where either memory has channels fastest.
+    // Columns are (channel, tap), or (tap, channel) if one of the tensors is channels last.
     let last = *ci > 1 && (is_last(out) || is_last(inner));
     let images = Step { size: g.batch, stride: x.image };
     let channels = Step { size: *ci, stride: x.channel };
     let digits = ((channels, !last), (images, true));
-    let columns = seen(g, inner, ci * x.channel, digits, windows, Axis::Inner);
+    let columns = windowed_operand(g, inner, ci * x.channel, digits, windows, Axis::Inner);
     let (fastest, split) = match (taps, last) {
         (1, _) => (w.channel, None),
         (_, false) => (w.pixel, None),
         (_, true) => (w.channel, (!is_last(out)).then_some((*ci, w.pixel))),
     };
     let output = Output { memory: out.into(), strides: [co * w.image, w.image, fastest], split };
-    let finish = Finish { out: output, alpha: Scalar::Int(1), bias: None, activation: None };
+    let finish = EpilogueOperands { out: output, alpha: Scalar::Int(1), bias: None, then: None };
     Problem { size: [g.groups, *co, ci * taps, g.batch * pixels], a: rows, b: columns, finish }
 }
 
-/// The bias's gradient: sums over images and pixels, as a product with a row of `ones`, a tensor of
-/// one.
+/// Computes the gradient of the bias: sums over images and pixels, as a product with a row of
+/// `ones`, a tensor with the single element 1.
 pub fn backward_bias(grad: &View, ones: &View, out: &View) -> Problem {
     let (y, pixels) = (steps(grad), pixels(&grad.sizes[2..]));
     let (channels, k) = (grad.sizes[1], grad.sizes[0] * pixels);
@@ -268,7 +272,7 @@ pub fn backward_bias(grad: &View, ones: &View, out: &View) -> Problem {
         &[Step { size: grad.sizes[0], stride: y.image }, Step { size: pixels, stride: y.pixel }],
     );
     let output = Output { memory: out.into(), strides: [0, channels, 1], split: None };
-    let finish = Finish { out: output, alpha: Scalar::Int(1), bias: None, activation: None };
+    let finish = EpilogueOperands { out: output, alpha: Scalar::Int(1), bias: None, then: None };
     let a = Source::strided(ones, [1, 1], [0, 0], 0);
     Problem { size: [1, 1, channels, k], a, b: columns, finish }
 }

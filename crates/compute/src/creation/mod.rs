@@ -1,4 +1,4 @@
-//! Tensors made from numbers.
+//! Tensors that are created from numbers.
 
 pub mod sequences;
 pub mod triangle;

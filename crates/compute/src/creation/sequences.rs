@@ -1,33 +1,35 @@
-//! Tensors of evenly spaced numbers, and of their powers: arange, linspace, logspace.
+//! Evenly spaced numbers, and their powers.
 
 use crate::context::Context;
 use crate::dtype::accumulator;
 use crate::error::Result;
 use crate::primitives::kernel::{InDType, KernelSpec, Output};
+use crate::scalar::Scalar as Number;
 use crate::view::View;
+use crate::view::layout::index_type;
 use dml_engine::interface::{Each, I64, Index};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value, math};
 use smallvec::smallvec;
 
-/// A function of an element's index, with the numbers that it takes.
+/// A function of an element's index and of a list of numbers.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Sequence {
-    /// Of `start, step`.
+    /// Numbers: `start, step`.
     Arange,
-    /// Of `start, end, step`, the middle index and the last one: from both ends, so that both are
-    /// met exactly.
+    /// Numbers: `start, end, step`, the middle index and the last one. Counted from the nearer end,
+    /// so that both ends are exact.
     Linspace,
-    /// Of `start`, the length and the last index. The point on the line, exact and then truncated:
-    /// a fraction in floats may fall short of an integer.
+    /// Numbers: `start`, the length and the last index. The point on the line, exact and then
+    /// truncated: a floating-point fraction may fall short of an integer.
     IntegerLinspace,
-    /// Of what linspace takes for the exponents, and the base.
+    /// Numbers: those of linspace for the exponents, and the base.
     Logspace,
 }
 
 impl Sequence {
-    /// How many numbers it takes.
+    /// Number of numbers.
     fn numbers(self) -> usize {
         match self {
             Sequence::Arange => 2,
@@ -37,11 +39,10 @@ impl Sequence {
         }
     }
 
-    /// The dtype of its numbers, in which a tensor of `out` is computed.
+    /// The dtype of the numbers, in which a tensor of dtype `out` is computed.
     fn dtype(self, out: DType) -> DType {
         match self {
-            // Powers of integers must come out exact before they are truncated, which takes
-            // doubles.
+            // Powers of integers must be exact before they are truncated, which needs f64.
             Sequence::Logspace if !out.is_float() => DType::F64,
             _ => accumulator(out),
         }
@@ -51,27 +52,36 @@ impl Sequence {
         let i = i.cast(v[0].scalar());
         match self {
             Sequence::Arange => v[0] + v[1] * i,
-            Sequence::Linspace => from_both_ends(i, v),
+            Sequence::Linspace => symmetric_linspace(i, v),
             Sequence::IntegerLinspace => (v[0] * v[2] + v[1] * i) / v[2],
-            Sequence::Logspace => math::pow(v[5], from_both_ends(i, v)),
+            Sequence::Logspace => math::pow(v[5], symmetric_linspace(i, v)),
         }
     }
 }
 
-fn from_both_ends<'b>(i: Value<'b>, v: &[Value<'b>]) -> Value<'b> {
+fn symmetric_linspace<'b>(i: Value<'b>, v: &[Value<'b>]) -> Value<'b> {
     i.lt(v[3]).select(v[0] + v[2] * i, v[4].eq(0).select(v[0], v[1] - v[2] * (v[4] - i)))
 }
 
-/// Everything that changes the code.
+/// Writes a sequence to a row, which may have any stride and is not empty. `numbers` are as in
+/// [`Sequence`].
+pub fn write(cx: &Context, sequence: Sequence, numbers: &[Number], row: &View) -> Result<()> {
+    let numel = row.numel();
+    let spec = Spec { sequence, out: row.dtype, index: index_type(numel) };
+    let arguments = Arguments { out: row, numbers: numbers.into(), numel, stride: row.strides[0] };
+    cx.run_threads(&spec, &arguments, numel as u64)
+}
+
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Spec {
-    pub sequence: Sequence,
-    pub out: DType,
-    pub index: ScalarType,
+struct Spec {
+    sequence: Sequence,
+    out: DType,
+    index: ScalarType,
 }
 
 parameters! {
-    pub Spec as s => Arguments, Parameters {
+    Spec as s => Arguments, Parameters {
         out: Output = s.out,
         numbers: Each<InDType> = smallvec![s.sequence.dtype(s.out); s.sequence.numbers()],
         numel: Index = s.index,
@@ -97,7 +107,7 @@ impl KernelSpec for Spec {
     }
 }
 
-/// A one-dimensional tensor that covers `out`: itself where it is a row, else a new one.
+/// Returns a one-dimensional tensor for `out`: `out` itself if it is a row, otherwise a new one.
 pub fn as_row(cx: &Context, out: &View) -> Result<View> {
     if out.dim() == 1 {
         return Ok(out.clone());

@@ -4,27 +4,27 @@ use crate::complex::parts;
 use crate::context::Context;
 use crate::error::Result;
 use crate::primitives::kernel::KernelSpec;
-use crate::view::layout::{self, Layout, LayoutSpec, Walked};
+use crate::view::layout::{self, Layout, LayoutParameter, LayoutSpec};
 use crate::view::{Dims, View};
 use dml_engine::interface::{I64, Index, ReadRange, WriteRange};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// What is kept of a matrix.
+/// The triangle of a matrix that is copied.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Half {
-    /// From the diagonal up.
+    /// The diagonal and what is above.
     Upper,
-    /// From the diagonal down.
+    /// The diagonal and what is below.
     Lower,
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
     half: Half,
-    /// Unsigned integers of the elements' width: elements are copied as bits.
+    /// The unsigned integer dtype of the elements' width: elements are copied as bits.
     bits: DType,
     layout: LayoutSpec,
 }
@@ -35,20 +35,20 @@ parameters! {
         input: ReadRange = s.bits,
         numel: Index = s.layout.index,
         diagonal: I64,
-        layout: Walked = s.layout,
+        layout: LayoutParameter = s.layout,
     }
 }
 
-/// Writes that half of the matrices `t` to `out`, which has their sizes and may be `t` itself, and
-/// zeros elsewhere. There is at least one element.
+/// Copies a triangle of the matrices `t` to `out`, and writes zeros elsewhere. `out` has the sizes
+/// of `t`, and may be `t` itself. There is at least one element.
 pub fn copy_half(cx: &Context, t: &View, out: &View, diagonal: i64, half: Half) -> Result<()> {
     if t.dtype == DType::C128 {
-        // No integer is as wide.
+        // No integer dtype is as wide as the elements.
         return parts(t).iter().zip(&parts(out)).try_for_each(|(t, out)| copy_half(cx, t, out, diagonal, half));
     }
-    // The last two dimensions stay apart, fastest first; the rest is walked as a batch in row-major
+    // The last two dimensions are not merged, fastest first; the others are a batch in row-major
     // order.
-    let wide = t.numel() >= layout::SHORT || Layout::new(&[out, t]).index == ScalarType::U64;
+    let wide = t.numel() >= layout::MAX_INDEX_32 || Layout::new(&[out, t]).index == ScalarType::U64;
     let index = if wide { ScalarType::I64 } else { ScalarType::I32 };
     let sizes: Dims = t.sizes.iter().rev().copied().collect();
     let strides = [out, t].map(|t| t.strides.iter().rev().copied().collect::<Dims>()).into_iter().collect();

@@ -1,13 +1,16 @@
-//! Coordinates of the lower and the upper triangle of a matrix: tril_indices and triu_indices.
+//! Coordinates of the lower and the upper triangle of a matrix.
 
+use crate::context::Context;
+use crate::error::Result;
 use crate::primitives::kernel::{KernelSpec, Output};
+use crate::view::View;
 use dml_engine::interface::I64;
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// How many elements of a matrix of `columns` lie left of `diagonal` in the first `rows` rows: row
-/// `r` has `min(max(r + diagonal, 0), columns)`.
+/// Number of elements left of `diagonal` in the first `rows` rows of a matrix of `columns` columns:
+/// row `r` has `min(max(r + diagonal, 0), columns)`.
 pub fn left_of(rows: i64, columns: i64, diagonal: i64) -> i64 {
     let (rows, first) = ((rows + diagonal.min(0)).max(0), diagonal.clamp(0, columns));
     // Rows grow by one element each until they are full.
@@ -22,15 +25,24 @@ fn left_of_value<'b>(rows: Value<'b>, columns: Value<'b>, diagonal: Value<'b>) -
     growing * first + growing * (growing - 1) / 2 + (rows - growing) * columns
 }
 
-/// Everything that changes the code.
+/// Writes the rows and columns of the elements of a triangle of a `[rows, columns]` matrix, in
+/// row-major order: the elements left of `diagonal`, or the others if `upper`. `out` is
+/// `[2, count]`, contiguous, int32 or int64, not empty.
+pub fn coordinates(cx: &Context, rows: i64, columns: i64, diagonal: i64, upper: bool, out: &View) -> Result<()> {
+    let count = out.sizes[1];
+    let arguments = Arguments { out, count, rows, columns, diagonal };
+    cx.run_threads(&Spec { dtype: out.dtype, upper }, &arguments, count as u64)
+}
+
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Spec {
-    pub dtype: DType,
-    pub upper: bool,
+struct Spec {
+    dtype: DType,
+    upper: bool,
 }
 
 parameters! {
-    pub Spec as s => Arguments, Parameters {
+    Spec as s => Arguments, Parameters {
         out: Output = s.dtype,
         count: I64,
         rows: I64,
@@ -47,7 +59,7 @@ impl KernelSpec for Spec {
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
         let i = linear_id(b, ScalarType::U64).bitcast(ScalarType::I64);
         b.if_(i.lt(p.count), || {
-            // The last row before which there are no more than `i` elements.
+            // The last row before which there are at most `i` elements.
             let (low, high) = (b.var(b.int(ScalarType::I64, 0)), b.var(p.rows));
             b.while_(
                 || (high.get() - low.get()).gt(1),

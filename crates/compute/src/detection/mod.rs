@@ -1,5 +1,4 @@
-//! torchvision's operators for detection: suppression of overlapping boxes, pooling of regions,
-//! deformable convolution.
+//! Object detection: suppression of overlapping boxes, pooling of regions, deformable convolution.
 
 pub mod deform_conv2d;
 pub mod nms;

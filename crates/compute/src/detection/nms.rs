@@ -1,10 +1,11 @@
-//! Non-maximum suppression: of boxes that overlap more than the threshold only the one with the
+//! Non-maximum suppression: of boxes that overlap by more than a threshold, only the one with the
 //! best score stays.
 //!
-//! Boxes are taken in blocks, from the best score on. In a block the overlaps of all pairs become a
-//! matrix of bits, from which one workgroup finds, 32 boxes at a time, which boxes stay. Those
-//! suppress the boxes of the later blocks, which look at them all at once. The memory is that of
-//! one block, and the only thing that is waited for is the number of boxes that stay.
+//! Boxes are processed in blocks, in descending order of scores. For each block, the overlaps of
+//! all pairs become a bit matrix, from which one workgroup finds, 32 boxes at a time, which boxes
+//! stay. These boxes suppress boxes of the later blocks, all of which compare with them in
+//! parallel. The workspace has the size of one block, and the host waits only for the number of
+//! boxes that stay.
 
 use crate::context::Context;
 use crate::dtype::accumulator;
@@ -17,19 +18,19 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value, Var};
 
-/// Words of a row of a block's matrix of bits, and invocations of the workgroup that reads it.
+/// Words of a row of a block's bit matrix, and invocations of the workgroup that reads it.
 const WORDS: u32 = 32;
 
 /// Boxes of a block.
 const BLOCK: u32 = 32 * WORDS;
 
-/// Whether each of the boxes (`[n, 4]`, contiguous) stays, in `order` (u32, not 0 for those that
-/// do).
+/// Whether each of the boxes (`[n, 4]`, contiguous) stays (u32, not 0 if it does). `order` is the
+/// boxes' order by descending score.
 pub fn suppress(cx: &Context, boxes: &View, order: &View, threshold: f64) -> Result<View> {
     let (n, number) = (boxes.sizes[0] as u32, accumulator(boxes.dtype));
     let sorted = cx.empty(number, &boxes.sizes)?;
-    let kept = cx.empty(DType::U32, &[i64::from(n)])?;
-    let arguments = SortArguments { sorted: &sorted, kept: &kept, boxes, order, n };
+    let keep = cx.empty(DType::U32, &[i64::from(n)])?;
+    let arguments = SortArguments { sorted: &sorted, keep: &keep, boxes, order, n };
     cx.run_threads(&SortSpec { dtype: boxes.dtype }, &arguments, u64::from(n))?;
 
     let threshold = Number::Double(if number == DType::F64 { threshold } else { below(threshold) });
@@ -39,25 +40,25 @@ pub fn suppress(cx: &Context, boxes: &View, order: &View, threshold: f64) -> Res
         let size = BLOCK.min(n - first);
         let arguments = OverlapArguments { overlaps: &overlaps, boxes: &sorted, first, size, threshold };
         cx.run_threads(&OverlapSpec { number }, &arguments, u64::from(size * WORDS))?;
-        let arguments = ResolveArguments { kept: &kept, stays: &stays, overlaps: &overlaps, first, size };
+        let arguments = ResolveArguments { keep: &keep, stays: &stays, overlaps: &overlaps, first, size };
         cx.run(&ResolveSpec, &arguments, [1, 1, 1])?;
         let next = first + size;
         if next < n {
-            let arguments = SuppressArguments { kept: &kept, stays: &stays, boxes: &sorted, first, next, n, threshold };
+            let arguments = SuppressArguments { keep: &keep, stays: &stays, boxes: &sorted, first, next, n, threshold };
             cx.run_threads(&SuppressSpec { number }, &arguments, u64::from(n - next))?;
         }
     }
-    Ok(kept)
+    Ok(keep)
 }
 
-/// The largest f32 that is not above `x`: the same f32 numbers are greater than either.
+/// The largest f32 not above `x`, so that comparing f32 numbers with either gives the same.
 fn below(x: f64) -> f64 {
     let near = x as f32;
     f64::from(if f64::from(near) > x { near.next_down() } else { near })
 }
 
-/// Copies boxes in the order of their scores, to the dtype in which overlaps are computed, and lets
-/// all of them stay.
+/// Copies boxes in the order of their scores, in the dtype in which overlaps are computed, and
+/// marks all of them as staying.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SortSpec {
     dtype: DType,
@@ -66,7 +67,7 @@ struct SortSpec {
 parameters! {
     SortSpec as s => SortArguments, SortParameters {
         sorted: Output = accumulator(s.dtype),
-        kept: Output = DType::U32,
+        keep: Output = DType::U32,
         boxes: Input = s.dtype,
         order: Input = DType::I64,
         n: U32,
@@ -85,13 +86,13 @@ impl KernelSpec for SortSpec {
             for side in 0..4u32 {
                 p.sorted.store(i.cast(ScalarType::U64) * 4 + side, p.boxes.load(from + side));
             }
-            p.kept.store(i, 1);
+            p.keep.store(i, 1);
         });
     }
 }
 
-/// The overlaps of a block's boxes: bit `j % 32` of word `j / 32` of row `i` for `j > i`. Words
-/// left of the diagonal are not written.
+/// Computes the overlaps of a block's boxes: bit `j % 32` of word `j / 32` of row `i`, for `j > i`.
+/// Words left of the diagonal are not written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct OverlapSpec {
     number: DType,
@@ -102,7 +103,7 @@ parameters! {
         overlaps: Output = DType::U32,
         boxes: Input = s.number,
         first: U32,
-        /// Boxes of this block.
+        /// Number of boxes of this block.
         size: U32,
         threshold: InDType = s.number,
     }
@@ -131,14 +132,14 @@ impl KernelSpec for OverlapSpec {
     }
 }
 
-/// Which boxes of a block stay, of those that no earlier block has suppressed: each suppresses
-/// those that it overlaps with, one after the other. An invocation holds 32 boxes.
+/// Finds which boxes of a block stay, of those that no earlier block has suppressed: in order, each
+/// one that stays suppresses those that overlap with it. An invocation has 32 boxes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ResolveSpec;
 
 parameters! {
     ResolveSpec as s => ResolveArguments, ResolveParameters {
-        kept: Output = DType::U32,
+        keep: Output = DType::U32,
         stays: Output = DType::U32,
         overlaps: Input = DType::U32,
         first: U32,
@@ -164,15 +165,15 @@ impl KernelSpec for ResolveSpec {
             b.if_(box_.lt(p.size), || body(p.first + box_));
         };
         b.for_(0u32, b.u32(32), 1, |bit| {
-            mine(bit, &|at| candidates.set(candidates.get() | (p.kept.load(at).min(1) << bit)));
+            mine(bit, &|at| candidates.set(candidates.get() | (p.keep.load(at).min(1) << bit)));
         });
         b.for_(0u32, (p.size + 31) / 32, 1, |word| {
             let row = word * 32 + me;
             b.if_(row.lt(p.size), || rows.store(me, p.overlaps.load(row * WORDS + word)));
             b.if_(me.eq(word), || shared_candidates.store(0, candidates.get()));
             b.barrier();
-            // Every invocation finds which of the 32 boxes of this word stay, and has them suppress
-            // its own.
+            // Every invocation finds which of the 32 boxes of this word stay, and lets them
+            // suppress its own boxes.
             let stay = b.var(shared_candidates.load(0));
             b.for_(0u32, b.u32(32), 1, |bit| {
                 let now = stay.get();
@@ -196,12 +197,12 @@ impl KernelSpec for ResolveSpec {
         });
         p.stays.store(me, candidates.get());
         b.for_(0u32, b.u32(32), 1, |bit| {
-            mine(bit, &|at| p.kept.store(at, (candidates.get() >> bit) & 1));
+            mine(bit, &|at| p.keep.store(at, (candidates.get() >> bit) & 1));
         });
     }
 }
 
-/// The boxes of a block that stay suppress boxes of later blocks.
+/// Suppresses boxes of later blocks that overlap with boxes of this block that stay.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SuppressSpec {
     number: DType,
@@ -209,7 +210,7 @@ struct SuppressSpec {
 
 parameters! {
     SuppressSpec as s => SuppressArguments, SuppressParameters {
-        kept: Output = DType::U32,
+        keep: Output = DType::U32,
         stays: Input = DType::U32,
         boxes: Input = s.number,
         first: U32,
@@ -228,7 +229,7 @@ impl KernelSpec for SuppressSpec {
     fn write<'b>(&self, b: &'b Builder, p: SuppressParameters<'b>) {
         let me = p.next + linear_id(b, ScalarType::U32);
         let stays = b.var(b.bool(false));
-        b.if_(me.lt(p.n), || stays.set(p.kept.load(me).ne(0)));
+        b.if_(me.lt(p.n), || stays.set(p.keep.load(me).ne(0)));
         b.if_(stays.get(), || {
             let mine = corners(p.boxes, me);
             let word = b.var(b.u32(0));
@@ -247,13 +248,13 @@ impl KernelSpec for SuppressSpec {
                     word.set(word.get() + 1);
                 },
             );
-            b.if_(!stays.get(), || p.kept.store(me, 0));
+            b.if_(!stays.get(), || p.keep.store(me, 0));
         });
     }
 }
 
-/// The highest bit of a word, which is taken from it. A valid one even of 0: Mesa 26's lavapipe
-/// runs a loop's body once for nobody, and reads memory there.
+/// Removes the highest bit of a word, and returns its index. The index is valid even for 0: Mesa
+/// 26's lavapipe runs a loop's body once with no active invocation, and accesses memory there.
 fn next_bit<'b>(left: Var<'b>) -> Value<'b> {
     let bit = left.get().highest_bit() & 31;
     left.set(left.get() ^ (bit.like(1.0) << bit));
@@ -266,15 +267,16 @@ fn corners<'b>(boxes: Pointer<'b>, i: Value<'b>) -> [Value<'b>; 4] {
     [corners[0], corners[1], corners[2], corners[3]]
 }
 
-/// Whether the intersection of two boxes is a larger part of their union than `threshold`. With NaN
-/// in the order of the CPU: the comparisons let the box with the better score, `x`, win.
+/// Whether the intersection over union of two boxes is above `threshold`. The order of operands is
+/// that of the CPU, which matters for NaN: the comparisons let `x` win, the box with the better
+/// score.
 fn is_overlap<'b>(b: &'b Builder, x: &[Value<'b>; 4], y: &[Value<'b>; 4], threshold: Value<'b>) -> Value<'b> {
     let (left, top) = (y[0].max(x[0]), y[1].max(x[1]));
     let (right, bottom) = (y[2].min(x[2]), y[3].min(x[3]));
     let zero = left.like(0.0);
     let intersection = (right - left).max(zero) * (bottom - top).max(zero);
     let over = b.var(b.bool(false));
-    // Most boxes are apart, and the division is most of the work.
+    // Most boxes do not intersect, and the division is most of the work.
     b.if_(!intersection.is_zero() | threshold.lt(0.0), || {
         let area = |c: &[Value<'b>; 4]| (c[2] - c[0]) * (c[3] - c[1]);
         over.set((intersection / (area(x) + area(y) - intersection)).gt(threshold));

@@ -1,24 +1,24 @@
-//! Regions of images and their bins: `[regions, 5]`, each the number of an image and left, top,
-//! right and bottom in units of `1 / scale` pixels. Along each axis a region is cut into equal
+//! Regions of images and their bins. `[regions, 5]`: each has the index of an image, and left, top,
+//! right and bottom in units of `1 / scale` pixels. Along each axis a region is divided into equal
 //! bins.
 
 use dml_engine::interface::I32;
 use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
-/// What of an image makes up a bin.
+/// The elements of an image that a bin combines.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Bins {
-    /// Bilinear samples at points that are evenly spaced.
+    /// Bilinear samples at evenly spaced points.
     Samples {
-        /// Pixels lie at halves, and regions have the size that they have; otherwise it is at least
-        /// one pixel.
+        /// Pixels' centres are at halves, and regions keep their size; otherwise the size is at
+        /// least one pixel.
         aligned: bool,
     },
-    /// The pixels that a bin touches. Regions begin and end at pixels, and their size is at least
-    /// one.
+    /// The pixels that a bin may touch. Regions begin and end at pixels, and their size is at least
+    /// one pixel.
     Pixels {
-        /// A region's last pixel is its own.
+        /// A region includes its last pixel.
         closed: bool,
     },
 }
@@ -26,25 +26,26 @@ pub enum Bins {
 /// Sizes that all regions share.
 #[derive(Copy, Clone, Debug)]
 pub struct Grid {
-    /// Pixels that one unit of a region's corners is.
+    /// Pixels per unit of a region's corners.
     pub scale: f64,
     /// Height and width of an image.
     pub image: [i64; 2],
-    /// Bins of a region, downwards and across.
+    /// Number of bins of a region, vertically and horizontally.
     pub bins: [i64; 2],
-    /// Samples of a bin along each axis; 0 or less: one a pixel.
+    /// Samples of a bin along each axis; 0 or less: one per pixel.
     pub samples: i64,
 }
 
 impl Grid {
-    /// Samples of a bin, or pixels, at most: as many as the image has, but for some at its edges.
-    pub fn members(&self) -> i64 {
+    /// Upper bound of the samples or pixels of a bin: the size of the image, apart from samples
+    /// just outside of it.
+    pub fn max_samples(&self) -> i64 {
         let [height, width] = if self.samples > 0 { [self.samples; 2] } else { self.image.map(|n| n + 8) };
         height * (1 + width)
     }
 }
 
-/// A [`Grid`] as a kernel's parameter.
+/// Kernel parameter: a [`Grid`].
 pub struct GridNumbers;
 
 /// A [`Grid`] in a kernel.
@@ -52,13 +53,13 @@ pub struct GridParams<'b> {
     scale: Value<'b>,
     /// Height and width of an image (i32).
     pub image: [Value<'b>; 2],
-    /// Bins of a region (i32).
+    /// Number of bins of a region (i32).
     pub bins: [Value<'b>; 2],
     samples: Value<'b>,
 }
 
 impl Parameter for GridNumbers {
-    /// The dtype in whose compute type regions are worked with.
+    /// The dtype in whose compute type regions are computed.
     type Type = DType;
     type Argument<'a> = Grid;
     type Declared<'b> = GridParams<'b>;
@@ -90,20 +91,20 @@ impl Parameter for GridNumbers {
 /// A region along one axis in a kernel.
 pub struct Extent<'b> {
     kind: Bins,
-    /// Where it begins.
+    /// Its start.
     pub start: Value<'b>,
-    /// Pixels.
+    /// Its size in pixels.
     pub size: Value<'b>,
-    /// Pixels of a bin.
+    /// Size of a bin in pixels.
     bin: Value<'b>,
-    /// Samples of a bin (i32); of whole pixels 0.
+    /// Samples of a bin (i32); 0 for whole pixels.
     pub samples: Value<'b>,
     /// Pixels of the image (i32).
     image: Value<'b>,
 }
 
 impl<'b> GridParams<'b> {
-    /// The region at `region` (elements from the first) along axis 0, downwards, or 1, across.
+    /// The region at `region` (offset in elements) along axis 0 (vertical) or 1 (horizontal).
     pub fn extent(&self, kind: Bins, regions: Pointer<'b>, region: Value<'b>, axis: usize) -> Extent<'b> {
         let b = regions.builder();
         let [low, high] = [2 - axis as u32, 4 - axis as u32].map(|side| regions.load(region + side) * self.scale);
@@ -126,8 +127,8 @@ impl<'b> GridParams<'b> {
 }
 
 impl<'b> Extent<'b> {
-    /// What of bin `bin` (i32) may be in the pixels from `first` to `last` (i32): the first sample
-    /// or pixel, and the end (i32).
+    /// The range of bin `bin` (i32) that may be in the pixels from `first` to `last` (i32): the
+    /// first sample or pixel, and the end (i32).
     pub fn within(&self, bin: Value<'b>, first: Value<'b>, last: Value<'b>) -> (Value<'b>, Value<'b>) {
         let at = bin.cast(self.bin.scalar());
         match self.kind {
@@ -135,9 +136,9 @@ impl<'b> Extent<'b> {
                 let clip = |x: Value<'b>| integer(x + self.start).max(first).min(last + 1);
                 (clip((at * self.bin).floor()), clip(((at + 1.0) * self.bin).ceil()))
             }
-            // Samples follow each other at positive steps unless somebody asks for samples of a
-            // region that is inside out: then all are looked at. Elsewhere those that are too far
-            // away are left out, so that no region takes longer than the image.
+            // Samples follow each other at positive steps, unless samples are requested of a region
+            // with negative size: then the range is all samples. Otherwise samples that are too far
+            // away are skipped, so that no region takes longer than the image.
             Bins::Samples { .. } => {
                 let number = self.bin.scalar();
                 let step = self.bin / self.samples.cast(number);
@@ -151,20 +152,20 @@ impl<'b> Extent<'b> {
         }
     }
 
-    /// Where sample `i` (i32) of bin `bin` (i32) lies.
+    /// The coordinate of sample `i` (i32) of bin `bin` (i32).
     pub fn sample(&self, bin: Value<'b>, i: Value<'b>) -> Value<'b> {
         let number = self.bin.scalar();
         let part = (i.cast(number) + 0.5) * self.bin / self.samples.cast(number);
         self.start + bin.cast(number) * self.bin + part
     }
 
-    /// What of bin `bin` (i32) the image shows: samples from just outside of it to its end, or
-    /// pixels.
-    pub fn seen(&self, bin: Value<'b>) -> (Value<'b>, Value<'b>) {
+    /// The range of bin `bin` (i32) that is in the image: samples, including those just outside of
+    /// it, or pixels.
+    pub fn visible_range(&self, bin: Value<'b>) -> (Value<'b>, Value<'b>) {
         match self.kind {
             Bins::Samples { .. } => self.within(bin, self.image.like(-1.0), self.image),
             Bins::Pixels { closed: true } => self.within(bin, self.image.like(0.0), self.image - 1),
-            // torchvision leaves out the last row and column, and does not in the gradient.
+            // The last row and column are skipped, but not in the gradient.
             Bins::Pixels { closed: false } => self.within(bin, self.image.like(0.0), self.image - 2),
         }
     }
@@ -176,13 +177,13 @@ impl<'b> Extent<'b> {
         let at = at.max(0.0).min(end);
         let last = self.image - 1;
         let low = at.cast(ScalarType::I32).min(last);
-        // Beyond the middle of the last pixel there is only that.
+        // Beyond the centre of the last pixel only that pixel is read.
         let fraction = low.ge(last).select(at.like(0.0), at - low.cast(at.scalar()));
         Taps { inside, low, high: (low + 1).min(last), weights: [1.0 - fraction, fraction] }
     }
 
-    /// Whether the region may have to do with the pixels from `first` to `last` (i32).
-    pub fn touches(&self, first: Value<'b>, last: Value<'b>) -> Value<'b> {
+    /// Whether the region may read or write the pixels from `first` to `last` (i32).
+    pub fn may_touch(&self, first: Value<'b>, last: Value<'b>) -> Value<'b> {
         let end = self.start + self.size;
         let number = end.scalar();
         let (low, high) = (self.start.min(end) - 2.0, self.start.max(end) + 2.0);
@@ -190,57 +191,56 @@ impl<'b> Extent<'b> {
     }
 }
 
-/// What a bilinear sample reads along one axis.
+/// The pixels that a bilinear sample reads along one axis.
 pub struct Taps<'b> {
-    /// Whether it reads anything.
+    /// Whether the sample is inside the image.
     pub inside: Value<'b>,
     /// The first pixel (i32).
     pub low: Value<'b>,
-    /// The second one (i32); the first once more at the end.
+    /// The second pixel (i32); at the end of the image, the first one again.
     pub high: Value<'b>,
-    /// Of both.
+    /// The weights of both.
     pub weights: [Value<'b>; 2],
 }
 
-/// Which bin of which region an element of the result is, and the channel of the input that it is
-/// made of.
-pub struct Place<'b> {
-    /// Of the index type.
+/// The bin and region of an element of the result, and its channel in the input.
+pub struct BinPosition<'b> {
+    /// Index of the region, of the index type.
     pub region: Value<'b>,
-    /// Of the index type.
+    /// Index of the channel, of the index type.
     pub channel: Value<'b>,
-    /// i32, downwards and across.
+    /// Row and column of the bin (i32).
     pub bin: [Value<'b>; 2],
 }
 
-impl<'b> Place<'b> {
-    /// The place of element `i`, given the channels of the input. If `by_position`, every bin has
-    /// channels of its own.
-    pub fn new(i: Value<'b>, channels: Value<'b>, bins: &[Value<'b>; 2], by_position: bool) -> Place<'b> {
+impl<'b> BinPosition<'b> {
+    /// The position of element `i`, given the number of the input's channels. If `by_position`,
+    /// every bin has separate channels.
+    pub fn new(i: Value<'b>, channels: Value<'b>, bins: &[Value<'b>; 2], by_position: bool) -> BinPosition<'b> {
         let index = i.scalar();
         let [rows, columns] = bins.map(|n| n.cast(index));
         let split = |i: Value<'b>, n: Value<'b>| (i / n, i % n);
         let (rest, column) = split(i, columns);
         let (rest, row) = split(rest, rows);
-        // The bins of one region are counted as its channels are: by position they are the same.
+        // For position-sensitive operators the input has as many channels as a region has elements.
         let (region, channel) = if by_position { split(i, channels) } else { split(rest, channels) };
-        Place { region, channel, bin: [row, column].map(|n| n.cast(ScalarType::I32)) }
+        BinPosition { region, channel, bin: [row, column].map(|n| n.cast(ScalarType::I32)) }
     }
 }
 
-/// To the nearest integer, halves away from zero.
+/// Rounds to the nearest integer, halves away from zero.
 fn round(x: Value<'_>) -> Value<'_> {
     let whole = x.trunc();
     let away = (x - whole).abs().ge(0.5).select(x.like(1.0), x.like(0.0));
     x.lt(0.0).select(whole - away, whole + away)
 }
 
-/// As an i32, cut off far outside of any image; NaN too.
+/// Converts to i32, clamped far outside of any image; NaN too.
 fn integer(x: Value<'_>) -> Value<'_> {
     x.max(-1e9).min(1e9).cast(ScalarType::I32)
 }
 
-/// The number of a region's image (i32), as it is given: there may be no such image.
+/// The index of a region's image (i32), unchecked.
 pub fn image_number<'b>(regions: Pointer<'b>, region: Value<'b>) -> Value<'b> {
     integer(regions.load(region).trunc())
 }

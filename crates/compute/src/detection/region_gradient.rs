@@ -1,9 +1,9 @@
-//! Gradients of images by the bins of regions.
+//! Gradients of images with respect to bins of regions.
 //!
-//! What a pixel adds to a bin is a product of its weight downwards and its weight across. Both are
-//! written first, a small matrix a region and axis. Then every pixel gathers from the regions near
-//! it, in their order: a workgroup has a tile of pixels, and lists the regions that touch it.
-//! Nothing is scattered, so the sums are the same each time.
+//! The contribution of a bin to a pixel is the product of a vertical and a horizontal weight. The
+//! weights are written first, a small matrix for each region and axis. Then every pixel gathers
+//! from the regions near it, in their order: a workgroup has a tile of pixels, and lists the
+//! regions that touch it. Nothing is scattered, so the sums are reproducible.
 
 use crate::context::Context;
 use crate::detection::region::{Bins, Grid, GridNumbers, image_number};
@@ -21,18 +21,23 @@ use dml_kernel::{Builder, DType, ScalarType, Value};
 /// Rows and columns of a workgroup's pixels.
 const TILE: u32 = 16;
 
-/// Channels of an invocation.
-const EACH: u32 = 8;
+/// Number of channels of an invocation.
+const CHANNELS_PER_INVOCATION: u32 = 8;
 
-/// Which channels a bin is made of.
+/// The channels of the input that a bin reads.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Channels {
-    /// All: each is one of the result.
+    /// The channel of the result.
     Same,
-    /// Its own: those of the result and the bins together count the channels.
+    /// Separate channels for each bin: the input has as many as the result's channels and the bins
+    /// together.
     ByPosition,
 }
 
+/// Writes the gradient of the images to `out` (`[images, channels, height, width]`), given the
+/// gradient `grad` (`[regions, channels, rows, columns]`) of the bins of regions `rois`
+/// (`[regions, 5]`). `argmax` (int32, of the shape of `grad`): the index of the pixel of each bin,
+/// if a bin is one pixel. All are contiguous.
 pub fn gather(
     cx: &Context,
     grad: &View,
@@ -55,7 +60,10 @@ pub fn gather(
     let spec =
         GatherSpec { dtype, index: index_type(&[grad, out, &rows, &columns]), bins, by, chosen: argmax.is_some() };
     let parts = |n: i64, part: u32| (n + i64::from(part) - 1) / i64::from(part);
-    let groups = out.sizes[0] * parts(out.sizes[1], EACH) * parts(out.sizes[2], TILE) * parts(out.sizes[3], TILE);
+    let groups = out.sizes[0]
+        * parts(out.sizes[1], CHANNELS_PER_INVOCATION)
+        * parts(out.sizes[2], TILE)
+        * parts(out.sizes[3], TILE);
     check!(groups < i64::from(i32::MAX), TooLarge, "{}: the images are too large for dml", cx.name);
     let arguments = GatherArguments {
         out,
@@ -128,7 +136,7 @@ impl KernelSpec for WeightSpec {
     }
 }
 
-/// Gathers what the bins of all regions give to every pixel.
+/// Gathers the contributions of all regions' bins to every pixel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct GatherSpec {
     dtype: DType,
@@ -166,16 +174,16 @@ impl KernelSpec for GatherSpec {
         let tiles = |n: Value<'b>| (n + (TILE - 1)) / TILE;
         let (rest, left) = (group / tiles(width), (group % tiles(width)) * TILE);
         let (rest, top) = (rest / tiles(height), (rest % tiles(height)) * TILE);
-        let parts = (p.channels.cast(ScalarType::U32) + (EACH - 1)) / EACH;
-        let (image, channel) = (rest / parts, (rest % parts) * EACH);
+        let parts = (p.channels.cast(ScalarType::U32) + (CHANNELS_PER_INVOCATION - 1)) / CHANNELS_PER_INVOCATION;
+        let (image, channel) = (rest / parts, (rest % parts) * CHANNELS_PER_INVOCATION);
         let (x, y) = (left + b.local_id(0) % TILE, top + b.local_id(0) / TILE);
         let there = x.lt(width) & y.lt(height);
-        // An invocation without a pixel stays for the barriers.
+        // An invocation without a pixel continues, for the barriers.
         let [x, y] = [x.min(width - 1), y.min(height - 1)].map(|n| n.cast(index));
         let [height, width] = [height, width].map(|n| n.cast(index));
-        // The last of the channels may be missing; then the last one stands for them.
+        // Missing channels are replaced by the last one.
         let last = p.channels - 1;
-        let channels: Vec<Value> = (0..EACH).map(|k| (channel + k).cast(index).min(last)).collect();
+        let channels: Vec<Value> = (0..CHANNELS_PER_INVOCATION).map(|k| (channel + k).cast(index).min(last)).collect();
         let sums: Vec<_> = channels.iter().map(|_| b.var(b.constant_of(self.dtype.compute(), 0.0))).collect();
 
         let list = b.shared(ScalarType::U32, 1, GROUP);
@@ -186,11 +194,11 @@ impl KernelSpec for GatherSpec {
             b.if_(candidate.lt(p.regions), || {
                 let row = candidate.cast(index) * 5;
                 let here = image_number(p.rois, row).eq(image.cast(ScalarType::I32));
-                let touches = |axis: usize, first: Value<'b>| {
+                let may_touch = |axis: usize, first: Value<'b>| {
                     let first = first.cast(ScalarType::I32);
-                    p.grid.extent(self.bins, p.rois, row, axis).touches(first, first + (TILE - 1) as i32)
+                    p.grid.extent(self.bins, p.rois, row, axis).may_touch(first, first + (TILE - 1) as i32)
                 };
-                near.set((here & touches(0, top) & touches(1, left)).cast(ScalarType::U32));
+                near.set((here & may_touch(0, top) & may_touch(1, left)).cast(ScalarType::U32));
             });
             let (inclusive, total) = prefix_sum::workgroup(b, scratch, near.get());
             b.if_(near.get().ne(0), || list.store(inclusive - 1, candidate));
@@ -214,7 +222,7 @@ impl KernelSpec for GatherSpec {
 }
 
 impl GatherSpec {
-    /// Adds what the bins of one region give to a pixel's channels.
+    /// Adds the contributions of one region's bins to a pixel's channels.
     fn add_region<'b>(
         &self,
         b: &'b Builder,

@@ -1,66 +1,73 @@
-//! roi_align and ps_roi_align: means of bilinear samples in the bins of regions.
+//! Means of bilinear samples in the bins of regions.
 //!
-//! (K. He et al., "Mask R-CNN", 2017; position-sensitive regions, in which every bin has channels
-//! of its own: J. Dai et al., "R-FCN", 2016.)
+//! (K. He et al., "Mask R-CNN", 2017; position-sensitive regions, in which every bin has separate
+//! channels: J. Dai et al., "R-FCN", 2016.)
 
 use crate::context::Context;
-use crate::detection::region::{Bins, Grid, GridNumbers, Place, image_number};
+use crate::detection::region::{BinPosition, Bins, Grid, GridNumbers, image_number};
 use crate::error::Result;
 use crate::fault::Fault;
 use crate::movement::copy::{as_contiguous, fill_with};
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::loops::check_turns;
+use crate::primitives::loops::check_loop_iterations;
 use crate::scalar::Scalar as Number;
+use crate::spatial::geometry::index_type;
 use crate::view::View;
 use dml_engine::interface::{I32, Index};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// As torchvision has it for regions by position.
-pub const BY_POSITION: Bins = Bins::Samples { aligned: true };
+/// The samples of position-sensitive regions.
+pub const POSITION_SENSITIVE_BINS: Bins = Bins::Samples { aligned: true };
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Spec {
-    pub dtype: DType,
-    pub index: ScalarType,
-    pub bins: Bins,
-    /// Bins have channels of their own, which are written too.
-    pub mapped: bool,
+struct Spec {
+    dtype: DType,
+    index: ScalarType,
+    bins: Bins,
+    /// Position-sensitive: bins have separate channels, whose indices are written too.
+    mapped: bool,
 }
 
 parameters! {
-    pub Spec as s => Arguments, Parameters {
+    Spec as s => Arguments, Parameters {
         out: Output = s.dtype,
         mapping: Option<Output> = s.mapped.then_some(DType::I32),
         input: Input = s.dtype,
         rois: Input = s.dtype,
         fault: Fault,
         numel: Index = s.index,
-        /// Of the input.
+        /// Number of the input's images.
         images: I32,
         channels: Index = s.index,
         grid: GridNumbers = s.dtype,
     }
 }
 
-pub fn run(
+/// Writes the mean of the samples of each bin of regions (`rois`, `[regions, 5]`: the index of an
+/// image and two corners) of images (`input`, `[images, channels, height, width]`), both of one
+/// floating dtype, to `out` (`[regions, channels, rows, columns]`, contiguous, in their dtype).
+/// With a `mapping` (int32, of that shape) every bin has separate channels, whose indices are
+/// written to `mapping`.
+pub fn align(
     cx: &Context,
-    spec: &Spec,
+    bins: Bins,
     input: &View,
     rois: &View,
     grid: Grid,
     out: &View,
     mapping: Option<&View>,
 ) -> Result<()> {
-    check_turns(cx, grid.members())?;
+    check_loop_iterations(cx, grid.max_samples())?;
     if out.numel() == 0 {
         return Ok(());
     }
     if input.numel() == 0 {
         return fill_with(cx, out, Number::Int(0));
     }
+    let spec = Spec { dtype: input.dtype, index: index_type(&[input, out]), bins, mapped: mapping.is_some() };
     let arguments = Arguments {
         out,
         mapping,
@@ -72,7 +79,7 @@ pub fn run(
         channels: input.sizes[1],
         grid,
     };
-    cx.run_threads(spec, &arguments, out.numel() as u64)
+    cx.run_threads(&spec, &arguments, out.numel() as u64)
 }
 
 impl KernelSpec for Spec {
@@ -84,23 +91,24 @@ impl KernelSpec for Spec {
         let index = self.index;
         let i = linear_id(b, index);
         b.if_(i.lt(p.numel), || {
-            let place = Place::new(i, p.channels, &p.grid.bins, self.mapped);
+            let bin_position = BinPosition::new(i, p.channels, &p.grid.bins, self.mapped);
             if let Some(mapping) = p.mapping {
-                mapping.store(i, place.channel);
+                mapping.store(i, bin_position.channel);
             }
-            let image = image_number(p.rois, place.region * 5);
+            let image = image_number(p.rois, bin_position.region * 5);
             let good = image.ge(0) & image.lt(p.images);
             b.if_(!good, || p.fault.report(image, p.images, 0));
             let sum = b.var(b.constant_of(self.dtype.compute(), 0.0));
-            let extents = [0, 1].map(|axis| p.grid.extent(self.bins, p.rois, place.region * 5, axis));
+            let extents = [0, 1].map(|axis| p.grid.extent(self.bins, p.rois, bin_position.region * 5, axis));
             b.if_(good, || {
                 let [height, width] = p.grid.image.map(|n| n.cast(index));
-                let plane = (image.cast(index) * p.channels + place.channel) * height * width;
-                let [(top, bottom), (left, right)] = [0, 1].map(|axis| extents[axis].seen(place.bin[axis]));
+                let plane = (image.cast(index) * p.channels + bin_position.channel) * height * width;
+                let [(top, bottom), (left, right)] =
+                    [0, 1].map(|axis| extents[axis].visible_range(bin_position.bin[axis]));
                 b.for_(top, bottom, 1, |y| {
-                    let y = extents[0].taps(extents[0].sample(place.bin[0], y));
+                    let y = extents[0].taps(extents[0].sample(bin_position.bin[0], y));
                     b.for_(left, right, 1, |x| {
-                        let x = extents[1].taps(extents[1].sample(place.bin[1], x));
+                        let x = extents[1].taps(extents[1].sample(bin_position.bin[1], x));
                         b.if_(y.inside & x.inside, || {
                             let read = |row: Value<'b>, column: Value<'b>| {
                                 p.input.load(plane + row.cast(index) * width + column.cast(index))
@@ -115,9 +123,9 @@ impl KernelSpec for Spec {
                     });
                 });
             });
-            // As numbers: their product may be beyond an integer.
+            // Multiplied as floats: the product may exceed an integer.
             let count = extents[0].samples.cast(sum.get().scalar()) * extents[1].samples.cast(sum.get().scalar());
-            // A region by position that holds no sample is NaN in torchvision, another one 0.
+            // A position-sensitive region without samples is NaN, others are 0.
             let count = if self.mapped { count } else { count.max(1.0) };
             p.out.store(i, sum.get() / count);
         });

@@ -1,4 +1,4 @@
-//! Transforms of a few numbers that an invocation holds.
+//! Transforms of a few numbers in the registers of an invocation.
 
 use crate::fft::twiddles::root;
 use dml_kernel::math::complex::{Complex, add, mul, sub};
@@ -8,7 +8,7 @@ pub fn transform<'b>(x: &[Complex<'b>]) -> Vec<Complex<'b>> {
     match x.len() {
         1 => x.to_vec(),
         2 => vec![add(x[0], x[1]), sub(x[0], x[1])],
-        4 => four(x),
+        4 => radix4(x),
         n => match inner(n) {
             Some(radix) => composite(x, radix),
             None => prime(x),
@@ -16,8 +16,8 @@ pub fn transform<'b>(x: &[Complex<'b>]) -> Vec<Complex<'b>> {
     }
 }
 
-/// `z` times `exp(-2 pi i e / n)`, with the fewest operations.
-pub fn turned(z: Complex<'_>, e: usize, n: usize) -> Complex<'_> {
+/// `z` times `exp(-2 pi i e / n)`, with as few operations as possible.
+pub fn times_root(z: Complex<'_>, e: usize, n: usize) -> Complex<'_> {
     let e = e % n;
     let eighth = |re, im| Complex::new(re, im).times(z.re.like(std::f64::consts::FRAC_1_SQRT_2));
     match 8 * e / n {
@@ -36,20 +36,20 @@ pub fn turned(z: Complex<'_>, e: usize, n: usize) -> Complex<'_> {
     }
 }
 
-/// A factor of a composite length, 4 rather than 2.
+/// The radix for a composite length, 4 rather than 2.
 fn inner(n: usize) -> Option<usize> {
     [4, 2, 3, 5, 7].into_iter().find(|&radix| n.is_multiple_of(radix) && n > radix)
 }
 
-/// The decomposition of Cooley and Tukey: transforms of every `rest`-th number, turned, then across
-/// them.
+/// The decomposition of Cooley and Tukey: transforms of every `rest`-th number, times twiddle
+/// factors, then transforms across them.
 fn composite<'b>(x: &[Complex<'b>], radix: usize) -> Vec<Complex<'b>> {
     let (n, rest) = (x.len(), x.len() / radix);
     let first: Vec<Vec<Complex>> =
         (0..rest).map(|c| transform(&(0..radix).map(|a| x[rest * a + c]).collect::<Vec<_>>())).collect();
     let mut result = vec![x[0]; n];
     for k in 0..radix {
-        let row: Vec<Complex> = (0..rest).map(|c| turned(first[c][k], c * k, n)).collect();
+        let row: Vec<Complex> = (0..rest).map(|c| times_root(first[c][k], c * k, n)).collect();
         for (l, z) in transform(&row).into_iter().enumerate() {
             result[k + radix * l] = z;
         }
@@ -57,14 +57,14 @@ fn composite<'b>(x: &[Complex<'b>], radix: usize) -> Vec<Complex<'b>> {
     result
 }
 
-fn four<'b>(x: &[Complex<'b>]) -> Vec<Complex<'b>> {
+fn radix4<'b>(x: &[Complex<'b>]) -> Vec<Complex<'b>> {
     let (a, b) = (add(x[0], x[2]), sub(x[0], x[2]));
-    let (c, d) = (add(x[1], x[3]), turned(sub(x[1], x[3]), 1, 4));
+    let (c, d) = (add(x[1], x[3]), times_root(sub(x[1], x[3]), 1, 4));
     vec![add(a, c), add(b, d), sub(a, c), sub(b, d)]
 }
 
-/// Of an odd prime length: numbers that stand symmetrically meet the same cosines, and opposite
-/// sines.
+/// A transform of odd prime length: pairs of numbers at symmetric positions share cosines, and have
+/// opposite sines.
 fn prime<'b>(x: &[Complex<'b>]) -> Vec<Complex<'b>> {
     let n = x.len();
     let half = n / 2;
@@ -79,7 +79,7 @@ fn prime<'b>(x: &[Complex<'b>]) -> Vec<Complex<'b>> {
             let term = d.times(d.re.like(sin));
             odd = Some(odd.map_or(term, |sum| add(sum, term)));
         }
-        // i times the sum of the sines' terms.
+        // i times the sum of the sine terms.
         let odd = odd.map_or(even.like(0.0), |z| Complex::new(-z.im, z.re));
         result[k] = add(even, odd);
         result[n - k] = sub(even, odd);

@@ -5,34 +5,34 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::fft::lines::{Lines, Load, Store};
-use crate::fft::pass::{half, number, root};
-use crate::fft::twiddles::{self, Roots};
+use crate::fft::numbers::{half, number, root};
+use crate::fft::twiddles::{self, RootsOfUnity};
 use crate::primitives::kernel::{InDType, KernelSpec};
 use crate::scalar::Scalar as Number;
 use crate::view::View;
-use crate::view::layout::{Layout, LayoutSpec, Walked, index_type};
+use crate::view::layout::{Layout, LayoutParameter, LayoutSpec, index_type};
 use dml_engine::interface::{Index, ReadRange, U32, WriteRange};
 use dml_engine::{AddressRange, parameters};
 use dml_kernel::dense::linear_id;
 use dml_kernel::math::complex::{Complex, mul};
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// The most bytes of lines that are transformed at a time, one line excepted.
-const AT_A_TIME: i64 = 256 << 20;
+/// Maximum bytes of padded lines that are transformed at a time; a single line may be longer.
+const MAX_BATCH_BYTES: i64 = 256 << 20;
 
-/// The longest convolution whose filter the host transforms.
-const BY_HOST: i64 = 4096;
+/// Maximum length of a convolution whose filter is transformed on the host.
+const MAX_HOST_LENGTH: i64 = 4096;
 
-/// Transforms lines by convolutions of `length` numbers.
+/// Transforms lines by convolutions of length `length`.
 pub fn transform(cx: &Context, lines: &Lines, length: i64) -> Result<()> {
-    let part = lines.part;
-    let (chirp, filter) = factors(cx, part, lines.length, length)?;
-    let once = (AT_A_TIME / (length * part.complex().bytes() as i64)).clamp(1, lines.count());
-    let padded = cx.empty(part.complex(), &[once, length])?;
+    let real_dtype = lines.real_dtype;
+    let (chirp, filter) = factors(cx, real_dtype, lines.length, length)?;
+    let once = (MAX_BATCH_BYTES / (length * real_dtype.complex().bytes() as i64)).clamp(1, lines.count());
+    let padded = cx.empty(real_dtype.complex(), &[once, length])?;
     let mut first = 0;
     while first < lines.count() {
         let some = padded.narrow(0, 0, once.min(lines.count() - first));
-        let walk = Walk::of(lines, first, &some, chirp);
+        let walk = LineCopy::of(lines, first, &some, chirp);
         walk.load(cx)?;
         let along = Lines::along(1, length, (&some, Load::Complex), (&some, Store::Complex));
         along.transform(cx)?;
@@ -44,17 +44,17 @@ pub fn transform(cx: &Context, lines: &Lines, length: i64) -> Result<()> {
     Ok(())
 }
 
-/// The chirp, and the spectrum of the filter that it is: the host's, in double precision, for short
-/// convolutions.
-fn factors(cx: &Context, part: DType, n: i64, length: i64) -> Result<(AddressRange, AddressRange)> {
-    if length <= BY_HOST {
-        let both = twiddles::of_convolution(cx, part, n as u64, length as u64)?;
-        let middle = both.start + n as u64 * part.complex().bytes();
+/// The chirp, and the spectrum of the filter made from it. For short convolutions the host computes
+/// them, in double precision.
+fn factors(cx: &Context, real_dtype: DType, n: i64, length: i64) -> Result<(AddressRange, AddressRange)> {
+    if length <= MAX_HOST_LENGTH {
+        let both = twiddles::of_convolution(cx, real_dtype, n as u64, length as u64)?;
+        let middle = both.start + n as u64 * real_dtype.complex().bytes();
         return Ok((AddressRange { end: middle, ..both }, AddressRange { start: middle, ..both }));
     }
-    let chirp = cx.empty(part.complex(), &[n])?;
-    let filter = cx.empty(part.complex(), &[1, length])?;
-    let Roots { table, bits } = twiddles::of_order(cx, part, 2 * n as u64)?;
+    let chirp = cx.empty(real_dtype.complex(), &[n])?;
+    let filter = cx.empty(real_dtype.complex(), &[1, length])?;
+    let RootsOfUnity { table, bits } = twiddles::of_order(cx, real_dtype, 2 * n as u64)?;
     let arguments = ChirpArguments {
         chirp: chirp.range(),
         filter: filter.range(),
@@ -63,21 +63,21 @@ fn factors(cx: &Context, part: DType, n: i64, length: i64) -> Result<(AddressRan
         n: n as u32,
         length: length as u32,
     };
-    cx.run_threads(&Chirp { part }, &arguments, length as u64)?;
+    cx.run_threads(&Chirp { real_dtype }, &arguments, length as u64)?;
     Lines::along(1, length, (&filter, Load::Complex), (&filter, Store::Complex)).transform(cx)?;
     Ok((chirp.range(), filter.range()))
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Chirp {
-    part: DType,
+    real_dtype: DType,
 }
 
 parameters! {
     Chirp as s => ChirpArguments, ChirpParameters {
-        chirp: WriteRange = s.part,
-        filter: WriteRange = s.part,
-        roots: ReadRange = s.part,
+        chirp: WriteRange = s.real_dtype,
+        filter: WriteRange = s.real_dtype,
+        roots: ReadRange = s.real_dtype,
         bits: U32,
         n: U32,
         length: U32,
@@ -104,8 +104,8 @@ impl KernelSpec for Chirp {
     }
 }
 
-/// Lines on their way to the convolution and back.
-struct Walk<'l> {
+/// The copies of lines to the padded buffer of the convolution and back.
+struct LineCopy<'l> {
     lines: &'l Lines,
     layout: Layout,
     first: i64,
@@ -113,20 +113,20 @@ struct Walk<'l> {
     chirp: AddressRange,
 }
 
-impl<'l> Walk<'l> {
-    fn of(lines: &'l Lines, first: i64, padded: &'l View, chirp: AddressRange) -> Walk<'l> {
+impl<'l> LineCopy<'l> {
+    fn of(lines: &'l Lines, first: i64, padded: &'l View, chirp: AddressRange) -> LineCopy<'l> {
         let operands = [&lines.input.strides[..], &lines.output.strides[..]];
-        let mut layout = Layout::walk(&lines.sizes, &operands, &lines.order());
-        let reals = |range: AddressRange| ((range.end - range.start) / lines.part.bytes()) as i64;
+        let mut layout = Layout::in_order(&lines.sizes, &operands, &lines.order());
+        let reals = |range: AddressRange| ((range.end - range.start) / lines.real_dtype.bytes()) as i64;
         let most = reals(lines.input.range).max(reals(lines.output.range)).max(reals(padded.range()));
         layout.index = index_type(most.max(lines.count()));
-        Walk { lines, layout, first, padded, chirp }
+        LineCopy { lines, layout, first, padded, chirp }
     }
 
-    /// Numbers times the chirp, and zeros behind them.
+    /// Copies numbers times the chirp to the padded lines, with zeros behind them.
     fn load(&self, cx: &Context) -> Result<()> {
-        let Lines { part, load, inverse, .. } = *self.lines;
-        let spec = Padding { part, load, inverse, layout: self.layout.spec() };
+        let Lines { real_dtype, load, inverse, .. } = *self.lines;
+        let spec = Padding { real_dtype, load, inverse, layout: self.layout.spec() };
         let arguments = PaddingArguments {
             input: self.lines.input.range,
             padded: self.padded.range(),
@@ -141,11 +141,11 @@ impl<'l> Walk<'l> {
         cx.run_threads(&spec, &arguments, self.padded.numel() as u64)
     }
 
-    /// What is kept of the convolution, times the chirp.
+    /// Copies the first results of the convolution, times the chirp, to the output.
     fn store(&self, cx: &Context) -> Result<()> {
-        let Lines { part, store, inverse, kept, .. } = *self.lines;
-        let count = self.padded.sizes[0] * kept;
-        let spec = Kept { part, real: store == Store::Real, inverse, layout: self.layout.spec() };
+        let Lines { real_dtype, store, inverse, stored, .. } = *self.lines;
+        let count = self.padded.sizes[0] * stored;
+        let spec = ExtractKernel { real_dtype, real: store == Store::Real, inverse, layout: self.layout.spec() };
         let arguments = KeptArguments {
             out: self.lines.output.range,
             padded: self.padded.range(),
@@ -154,7 +154,7 @@ impl<'l> Walk<'l> {
             count,
             first: self.first,
             step: self.lines.output.step,
-            kept: kept as u32,
+            stored: stored as u32,
             length: self.padded.sizes[1] as u32,
             layout: &self.layout,
         };
@@ -164,7 +164,7 @@ impl<'l> Walk<'l> {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Padding {
-    part: DType,
+    real_dtype: DType,
     load: Load,
     inverse: bool,
     layout: LayoutSpec,
@@ -172,18 +172,18 @@ struct Padding {
 
 parameters! {
     Padding as s => PaddingArguments, PaddingParameters {
-        input: ReadRange = s.part,
-        padded: WriteRange = s.part,
-        chirp: ReadRange = s.part,
-        /// Numbers of all padded lines.
+        input: ReadRange = s.real_dtype,
+        padded: WriteRange = s.real_dtype,
+        chirp: ReadRange = s.real_dtype,
+        /// Number of elements of all padded lines.
         count: Index = s.layout.index,
         /// The first line.
         first: Index = s.layout.index,
-        /// From one number of a line to the next.
+        /// Stride within a line.
         step: Index = s.layout.index,
         n: U32,
         length: U32,
-        layout: Walked = s.layout,
+        layout: LayoutParameter = s.layout,
     }
 }
 
@@ -198,14 +198,14 @@ impl KernelSpec for Padding {
         b.if_(at.lt(p.count), || {
             let line = at / p.length.cast(index);
             let i = (at - line * p.length.cast(index)).cast(ScalarType::U32);
-            let [re, im] = [0, 1].map(|_| b.var(b.float(self.part.compute(), 0.0)));
+            let [re, im] = [0, 1].map(|_| b.var(b.float(self.real_dtype.compute(), 0.0)));
             b.if_(i.lt(p.n), || {
                 let start = p.layout.offsets(b, p.first + line)[0];
-                let place = |i: Value<'b>| start + i.cast(index) * p.step;
+                let offset = |i: Value<'b>| start + i.cast(index) * p.step;
                 let z = match self.load {
-                    Load::Complex => number(p.input, place(i)),
-                    Load::Real => Complex::real(p.input.load(place(i))),
-                    Load::Half => half(p.input, i, p.n, place),
+                    Load::Complex => number(p.input, offset(i)),
+                    Load::Real => Complex::real(p.input.load(offset(i))),
+                    Load::HalfSpectrum => half(p.input, i, p.n, offset),
                 };
                 let z = if self.inverse { Complex::new(z.im, z.re) } else { z };
                 let z = mul(z, number(p.chirp, i));
@@ -218,33 +218,33 @@ impl KernelSpec for Padding {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Kept {
-    part: DType,
-    /// Only the real parts.
+struct ExtractKernel {
+    real_dtype: DType,
+    /// Only the real parts are stored.
     real: bool,
     inverse: bool,
     layout: LayoutSpec,
 }
 
 parameters! {
-    Kept as s => KeptArguments, KeptParameters {
-        out: WriteRange = s.part,
-        padded: ReadRange = s.part,
-        chirp: ReadRange = s.part,
-        scale: InDType = s.part,
-        /// Numbers that are kept of all lines.
+    ExtractKernel as s => KeptArguments, KeptParameters {
+        out: WriteRange = s.real_dtype,
+        padded: ReadRange = s.real_dtype,
+        chirp: ReadRange = s.real_dtype,
+        scale: InDType = s.real_dtype,
+        /// Number of results that are stored, of all lines.
         count: Index = s.layout.index,
         /// The first line.
         first: Index = s.layout.index,
-        /// From one number of a line to the next.
+        /// Stride within a line.
         step: Index = s.layout.index,
-        kept: U32,
+        stored: U32,
         length: U32,
-        layout: Walked = s.layout,
+        layout: LayoutParameter = s.layout,
     }
 }
 
-impl KernelSpec for Kept {
+impl KernelSpec for ExtractKernel {
     fn name(&self) -> &'static str {
         "fft_kept"
     }
@@ -253,15 +253,15 @@ impl KernelSpec for Kept {
         let index = self.layout.index;
         let at = linear_id(b, index);
         b.if_(at.lt(p.count), || {
-            let line = at / p.kept.cast(index);
-            let k = at - line * p.kept.cast(index);
+            let line = at / p.stored.cast(index);
+            let k = at - line * p.stored.cast(index);
             let z = mul(number(p.padded, line * p.length.cast(index) + k), number(p.chirp, k)).times(p.scale);
             let z = if self.inverse { Complex::new(z.im, z.re) } else { z };
-            let place = p.layout.offsets(b, p.first + line)[1] + k * p.step;
+            let offset = p.layout.offsets(b, p.first + line)[1] + k * p.step;
             if self.real {
-                p.out.store(place, z.re);
+                p.out.store(offset, z.re);
             } else {
-                p.out.store_chunk(place, &z.parts());
+                p.out.store_chunk(offset, &z.parts());
             }
         });
     }
@@ -270,27 +270,27 @@ impl KernelSpec for Kept {
 /// Multiplies the spectrum of every line by the filter's.
 fn filtered(cx: &Context, lines: &View, filter: AddressRange) -> Result<()> {
     let count = lines.numel();
-    let spec = Filtered { part: lines.dtype.real(), index: index_type(2 * count) };
+    let spec = MultiplyFilterKernel { real_dtype: lines.dtype.real(), index: index_type(2 * count) };
     let arguments = FilteredArguments { lines: lines.range(), filter, count, length: lines.sizes[1] };
     cx.run_threads(&spec, &arguments, count as u64)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Filtered {
-    part: DType,
+struct MultiplyFilterKernel {
+    real_dtype: DType,
     index: ScalarType,
 }
 
 parameters! {
-    Filtered as s => FilteredArguments, FilteredParameters {
-        lines: WriteRange = s.part,
-        filter: ReadRange = s.part,
+    MultiplyFilterKernel as s => FilteredArguments, FilteredParameters {
+        lines: WriteRange = s.real_dtype,
+        filter: ReadRange = s.real_dtype,
         count: Index = s.index,
         length: Index = s.index,
     }
 }
 
-impl KernelSpec for Filtered {
+impl KernelSpec for MultiplyFilterKernel {
     fn name(&self) -> &'static str {
         "fft_filtered"
     }
@@ -311,15 +311,15 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (part, index) in [(DType::F32, ScalarType::U32), (DType::F64, ScalarType::U64)] {
+        for (real_dtype, index) in [(DType::F32, ScalarType::U32), (DType::F64, ScalarType::U64)] {
             let layout = LayoutSpec { rank: 2, operands: 2, index };
-            accepted(&Chirp { part }.build());
-            accepted(&Filtered { part, index }.build());
+            accepted(&Chirp { real_dtype }.build());
+            accepted(&MultiplyFilterKernel { real_dtype, index }.build());
             for (load, real, inverse) in
-                [(Load::Complex, false, false), (Load::Real, false, false), (Load::Half, true, true)]
+                [(Load::Complex, false, false), (Load::Real, false, false), (Load::HalfSpectrum, true, true)]
             {
-                accepted(&Padding { part, load, inverse, layout }.build());
-                accepted(&Kept { part, real, inverse, layout }.build());
+                accepted(&Padding { real_dtype, load, inverse, layout }.build());
+                accepted(&ExtractKernel { real_dtype, real, inverse, layout }.build());
             }
         }
     }

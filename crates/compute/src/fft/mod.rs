@@ -1,14 +1,17 @@
-//! Discrete Fourier transforms: what `torch.fft`, `stft` and `istft` are made of.
+//! Discrete Fourier transforms.
 //!
-//! A transform of several dimensions goes along one after the other. Along a dimension, all
-//! [lines] are transformed at once: in one [pass] where a line fits into a workgroup's
-//! memory, in several where it does not, and as a convolution ([chirp]) where its length has
-//! large prime factors.
+//! A transform of several dimensions processes one dimension after the other. Along a dimension,
+//! all [lines] are transformed at once: in one [pass](radix_kernel) if a line fits into a
+//! workgroup's memory, otherwise in several, and as a convolution ([chirp]) if its length
+//! has large prime factors.
 
-pub mod butterfly;
-pub mod chirp;
-pub mod lengths;
-pub mod lines;
+mod butterfly;
+mod chirp;
+mod lengths;
+mod line;
+pub(crate) mod lines;
+mod numbers;
 pub mod operator;
-pub mod pass;
-pub mod twiddles;
+mod radix_kernel;
+mod shape;
+mod twiddles;

@@ -1,4 +1,4 @@
-//! Roots of unity, as tables that the host computes in double precision once for each length.
+//! Tables of roots of unity, which the host computes in double precision once for each length.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -7,8 +7,8 @@ use dml_kernel::DType;
 use std::cmp::Ordering;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2};
 
-/// `exp(-2 pi i e / n)`: real and imaginary part, each correctly rounded but for the error of the
-/// host's sine. The angle is reduced to an eighth of a turn in integers. `n` is below 2^61.
+/// `exp(-2 pi i e / n)`: real and imaginary part, accurate to the error of the host's sine. The
+/// angle is reduced to an eighth of a turn in integers. `n` is below 2^61.
 pub fn root(e: u64, n: u64) -> (f64, f64) {
     let e = 4 * (e % n);
     let (quarter, rest) = (e / n, e % n);
@@ -26,12 +26,14 @@ pub fn root(e: u64, n: u64) -> (f64, f64) {
     }
 }
 
-/// The factors between the stages of a transform of these radices. For every stage but the first:
-/// where `done` is the product of the radices before, `radix - 1` rows of `done` roots,
-/// `exp(-2 pi i row p / (done radix))` for `row` from 1.
-pub fn of_stages(cx: &Context, part: DType, radices: &[u32]) -> Result<AddressRange> {
+/// The twiddle factors between the stages of a transform with these radices. For every stage but
+/// the first, if `done` is the product of the earlier radices, there are `radix - 1` rows of `done`
+/// roots, `exp(-2 pi i row p / (done radix))` for `row` from 1. Of one length there is one division
+/// into radices for each first one, the largest.
+pub fn of_stages(cx: &Context, real_dtype: DType, radices: &[u32]) -> Result<AddressRange> {
     let length: u64 = radices.iter().map(|&r| u64::from(r)).product();
-    table(cx, part, ["fft_stages_f32", "fft_stages_f64"], length, || {
+    let number = length | u64::from(radices[0]) << 32;
+    table(cx, real_dtype, ["fft_stages_f32", "fft_stages_f64"], number, || {
         let mut roots = Vec::new();
         let mut done = u64::from(radices[0]);
         for &radix in &radices[1..] {
@@ -43,30 +45,30 @@ pub fn of_stages(cx: &Context, part: DType, radices: &[u32]) -> Result<AddressRa
     })
 }
 
-/// All roots of order `n` as products of two: entry `e` of the first `2^bits` entries is root `e`,
-/// and entry `2^bits + e` is root `e 2^bits`.
-pub struct Roots {
-    /// The entries.
+/// All roots of order `n` as products of two: entry `e` of the first `2^bits` entries is the root
+/// with exponent `e`, and entry `2^bits + e` is the root with exponent `e * 2^bits`.
+pub struct RootsOfUnity {
+    /// The table.
     pub table: AddressRange,
-    /// See above.
+    /// Bits of the first factor's exponent.
     pub bits: u32,
 }
 
 /// The roots of order `n`, which is below 2^32.
-pub fn of_order(cx: &Context, part: DType, n: u64) -> Result<Roots> {
+pub fn of_order(cx: &Context, real_dtype: DType, n: u64) -> Result<RootsOfUnity> {
     let bits = n.ilog2().div_ceil(2);
-    let table = table(cx, part, ["fft_roots_f32", "fft_roots_f64"], n, || {
+    let table = table(cx, real_dtype, ["fft_roots_f32", "fft_roots_f64"], n, || {
         let low = (0..1 << bits).map(|e| root(e, n));
         low.chain((0..=(n - 1) >> bits).map(|e| root(e << bits, n))).collect()
     })?;
-    Ok(Roots { table, bits })
+    Ok(RootsOfUnity { table, bits })
 }
 
-/// What a convolution of `length` numbers needs that transforms `n`: the chirp,
-/// `c[k] = exp(-pi i k^2 / n)`, for each of them, and the spectrum of the filter, the conjugates of
-/// `c[k]` for `k` from `1 - n` to `n - 1`, modulo `length`.
-pub fn of_convolution(cx: &Context, part: DType, n: u64, length: u64) -> Result<AddressRange> {
-    table(cx, part, ["fft_chirp_f32", "fft_chirp_f64"], n, || {
+/// The factors of a transform of `n` numbers by a convolution of length `length`: the chirp,
+/// `c[k] = exp(-pi i k^2 / n)`, for each number, and the spectrum of the filter, which is the
+/// conjugates of `c[k]` for `k` from `1 - n` to `n - 1`, modulo `length`.
+pub fn of_convolution(cx: &Context, real_dtype: DType, n: u64, length: u64) -> Result<AddressRange> {
+    table(cx, real_dtype, ["fft_chirp_f32", "fft_chirp_f64"], n, || {
         let chirp = |i: u64| root(i * i % (2 * n), 2 * n);
         let filter: Vec<_> = (0..length)
             .map(|i| match i.min(length - i) {
@@ -78,7 +80,7 @@ pub fn of_convolution(cx: &Context, part: DType, n: u64, length: u64) -> Result<
     })
 }
 
-/// The transform of a few numbers, by halves.
+/// The transform of a few numbers, recursively by halves.
 fn spectrum(x: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let n = x.len() as u64;
     let turned = |(re, im): (f64, f64), e: u64| {
@@ -98,7 +100,7 @@ fn spectrum(x: &[(f64, f64)]) -> Vec<(f64, f64)> {
 
 fn table(
     cx: &Context,
-    part: DType,
+    real_dtype: DType,
     names: [&'static str; 2],
     number: u64,
     roots: impl FnOnce() -> Vec<(f64, f64)>,
@@ -106,7 +108,7 @@ fn table(
     if cx.infers() {
         return Ok(AddressRange::new(0, 0));
     }
-    let double = part == DType::F64;
+    let double = real_dtype == DType::F64;
     let bytes = || -> Vec<u8> {
         let numbers = roots().into_iter().flat_map(|(re, im)| [re, im]);
         if double {
@@ -147,7 +149,7 @@ mod tests {
             for e in 0..n {
                 let angle = -2.0 * std::f64::consts::PI * e as f64 / n as f64;
                 let (re, im) = root(e, n);
-                // The angle here is rounded before it is reduced.
+                // The angle of this reference is rounded before it is reduced.
                 assert!((re - angle.cos()).abs() < 3e-15 && (im - angle.sin()).abs() < 3e-15);
                 assert_eq!(root(n - e, n), (re, if e == 0 { im } else { -im }));
             }

@@ -1,4 +1,4 @@
-//! The gradient of an embedding, and the norms of its rows. (The embedding itself is
+//! The gradient of an embedding, and the normalisation of its rows. (The embedding itself is
 //! `index_select`.)
 
 use crate::context::Context;
@@ -7,18 +7,22 @@ use crate::error::Result;
 use crate::fault::Fault;
 use crate::movement::copy::as_contiguous;
 use crate::normalization::renorm::factor;
-use crate::primitives::indexed_access::{self, Action, Selector, Walk};
+use crate::primitives::combine::Combine;
+use crate::primitives::indexed_access::{self, Action, IndexIteration, Selector};
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
-use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
-use crate::primitives::rows::{RowExtent, Rows, Share};
+use crate::primitives::keyed_reduction::{self, KeyedContributions};
+use crate::primitives::radix_sort;
+use crate::primitives::rows::{Extent, RowExtent, RowPart, Rows};
 use crate::reduction::norm::Order;
+use crate::scalar::Scalar as Number;
+use crate::view::layout::index_type;
 use crate::view::{Dims, View};
 use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
 use dml_kernel::{Builder, DType};
 
-/// Adds `parts`, one row an index, to the rows of `out` that the indices name, but for row
-/// `padding`. Each is divided by how often its row occurs if `by_frequency`. `out` is contiguous
+/// Adds `parts`, one row per index, to the rows of `out` with these indices, except row `padding`.
+/// Each is divided by the number of occurrences of its row if `by_frequency`. `out` is contiguous
 /// and zero.
 pub fn accumulate_rows(
     cx: &Context,
@@ -36,7 +40,7 @@ pub fn accumulate_rows(
     let parts: View = as_contiguous(cx, parts)?;
     keyed_reduction::run(
         cx,
-        &Accumulation {
+        &KeyedContributions {
             dst: out,
             key_sizes: &[rows],
             key_strides: &[width],
@@ -54,36 +58,66 @@ pub fn accumulate_rows(
     )
 }
 
-/// Indices of rows of a table as a u32 row; the number of rows stands for one that does not exist,
-/// which is reported.
+/// Indices of rows of a table as a vector of u32; an index out of range, which is reported, becomes
+/// the number of rows.
 pub fn row_numbers(cx: &Context, indices: &View, table: &View) -> Result<View> {
     let rows = table.sizes[0];
     let row = cx.empty(DType::U32, &[indices.numel()])?;
-    let none = keyed_reduction::no_key(cx.name, &[rows])?;
+    let none = keyed_reduction::invalid_key(cx.name, &[rows])?;
     let own = Dims::from_elem(0, indices.dim());
     let selectors = [Selector { index: indices.clone(), size: rows, stride: 1, dim: 0 }];
-    let walk = Walk { sizes: &indices.sizes, base: table, strides: &own, selectors: &selectors, negative: false };
-    indexed_access::run(cx, &walk, &Action::Number { row: &row, none })?;
+    let iteration =
+        IndexIteration { sizes: &indices.sizes, base: table, strides: &own, selectors: &selectors, negative: false };
+    indexed_access::run(cx, &iteration, &Action::Number { row: &row, none })?;
     Ok(row)
 }
 
+/// Scales the rows of `table` (`[rows, width]`, floats, any strides) with these `indices` down to a
+/// `p`-norm of `limit`. The elements of an expanded row share memory: `refusal` is the error if
+/// such a row needs scaling.
+pub fn renorm(cx: &Context, table: &View, indices: &View, limit: f64, p: f64, refusal: &'static str) -> Result<()> {
+    let (n, width) = (indices.numel(), table.sizes[1]);
+    if n == 0 || width == 0 {
+        return Ok(());
+    }
+    let none = keyed_reduction::invalid_key(cx.name, &table.sizes[..1])?;
+    // Sorted, so that the first of equal indices processes the row.
+    let (keys, _) = radix_sort::sort(cx, &row_numbers(cx, indices, table)?, none)?;
+    let index = index_type(table.reach().max(n * width));
+    let (rows, _) = Rows::of_contiguous(index, width);
+    let spec = Renorm { table: table.dtype, order: Order::of(p), expanded: width > 1 && table.strides[1] == 0, rows };
+    let extent = Extent { rows: n, n: width, inner: 1 };
+    let arguments = RenormArguments {
+        table,
+        keys: &keys,
+        p: Number::Double(p),
+        limit: Number::Double(limit),
+        none,
+        row_step: table.strides[0],
+        column_step: table.strides[1],
+        extent,
+        fault: cx.fault_of_value(refusal),
+    };
+    cx.run(&spec, &arguments, rows.groups(&extent))
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Renorm {
-    pub table: DType,
-    pub order: Order,
-    /// Whether the elements of a row are one: such a row cannot be scaled.
-    pub expanded: bool,
-    pub rows: Rows,
+struct Renorm {
+    table: DType,
+    order: Order,
+    /// The elements of a row share memory: such a row cannot be scaled.
+    expanded: bool,
+    rows: Rows,
 }
 
 parameters! {
-    pub Renorm as s => RenormArguments, RenormParameters {
+    Renorm as s => RenormArguments, RenormParameters {
         table: Output = s.table,
-        /// Sorted numbers of rows.
+        /// Sorted indices of rows.
         keys: Input = DType::U32,
         p: InDType = accumulator(s.table),
         limit: InDType = accumulator(s.table),
-        /// The number of no row.
+        /// The index of an invalid row.
         none: U32,
         row_step: Index = s.rows.index,
         column_step: Index = s.rows.index,
@@ -100,10 +134,10 @@ impl KernelSpec for Renorm {
     fn write<'b>(&self, b: &'b Builder, p: RenormParameters<'b>) {
         let RenormParameters { table, keys, row_step, column_step, .. } = p;
         let (order, scalar) = (self.order, accumulator(self.table).compute());
-        let share = Share::of(b, &self.rows, p.extent, self.table, 1);
-        let at = share.place.row;
+        let share = RowPart::of(b, &self.rows, p.extent, self.table, 1);
+        let at = share.position.row;
         let key = keys.load(at);
-        let first = b.var(key.lt(p.none) & share.place.valid);
+        let first = b.var(key.lt(p.none) & share.position.valid);
         b.if_(at.gt(0), || first.set(first.get() & keys.load(at - 1).ne(key)));
         let start = key.cast(self.rows.index) * row_step;
         let norm = b.var(order.identity(b, scalar));
@@ -120,8 +154,8 @@ impl KernelSpec for Renorm {
                 return p.fault.report_value();
             }
             b.for_(share.lane, share.n, share.lanes, |k| {
-                let place = start + k * column_step;
-                table.store(place, table.load(place) * factor);
+                let offset = start + k * column_step;
+                table.store(offset, table.load(offset) * factor);
             });
         });
     }
@@ -138,7 +172,7 @@ mod tests {
         for (dtype, p, index, expanded) in
             [(DType::F32, 2.0, ScalarType::U32, true), (DType::BF16, 1.5, ScalarType::U64, false)]
         {
-            let rows = Rows::of_neighbours(index, 70).0;
+            let rows = Rows::of_contiguous(index, 70).0;
             accepted(&Renorm { table: dtype, order: Order::of(p), expanded, rows }.build());
         }
     }

@@ -1,13 +1,14 @@
-//! The gradients of bags of embeddings: of the table, and of the weights of the indices.
+//! The gradients of bags of embeddings: of the table, and of the weights of indices.
 
 use crate::context::Context;
 use crate::dtype::accumulator;
 use crate::error::Result;
 use crate::indexing::embedding_bag::Mode;
 use crate::movement::copy::as_contiguous;
+use crate::primitives::combine::Combine;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
-use crate::primitives::rows::{RowExtent, Rows, Share};
+use crate::primitives::keyed_reduction::{self, KeyedContributions};
+use crate::primitives::rows::{Extent, RowExtent, RowPart, Rows};
 use crate::view::View;
 use crate::view::layout::index_type;
 use dml_engine::interface::{I64, Index, U32};
@@ -15,7 +16,7 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// What each index contributes: `[indices, width]`.
+/// The contribution of each index: `[indices, width]`.
 pub fn contributions(
     cx: &Context,
     mode: Mode,
@@ -29,14 +30,14 @@ pub fn contributions(
     let dense = |t: &View| as_contiguous(cx, t);
     let (grad, bag_of, size) = (dense(grad)?, dense(bag_of)?, dense(size)?);
     let each = each.map(dense).transpose()?;
-    let wide = index_type(parts.numel().max(grad.numel()));
+    let offset_type = index_type(parts.numel().max(grad.numel()));
     let spec = Contributions {
         grad: grad.dtype,
         bag_of: bag_of.dtype,
         bag_size: size.dtype,
         mean: mode == Mode::Mean,
         weighted: each.is_some(),
-        wide,
+        offset_type,
     };
     let arguments = ContributionsArguments {
         parts: &parts,
@@ -56,11 +57,11 @@ struct Contributions {
     grad: DType,
     bag_of: DType,
     bag_size: DType,
-    /// They are divided by the sizes of their bags.
+    /// Contributions are divided by the sizes of their bags.
     mean: bool,
     weighted: bool,
-    /// Of offsets into the contributions.
-    wide: ScalarType,
+    /// Integer type of offsets into the contributions.
+    offset_type: ScalarType,
 }
 
 parameters! {
@@ -70,8 +71,8 @@ parameters! {
         bag_of: Input = s.bag_of,
         bag_size: Input = s.bag_size,
         per_sample_weights: Option<Input> = s.weighted.then_some(s.grad),
-        n: Index = s.wide,
-        width: Index = s.wide,
+        n: Index = s.offset_type,
+        width: Index = s.offset_type,
     }
 }
 
@@ -81,16 +82,16 @@ impl KernelSpec for Contributions {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: ContributionsParameters<'b>) {
-        let wide = self.wide;
-        let thread = linear_id(b, wide);
+        let offset_type = self.offset_type;
+        let thread = linear_id(b, offset_type);
         let i = thread / p.width;
         b.if_(i.lt(p.n), || {
             let bag = p.bag_of.load(i);
             let value = b.var(b.float(self.grad.compute(), 0.0));
             b.if_(bag.ge(0), || {
-                let mut x = p.grad.load(bag.cast(wide) * p.width + (thread - i * p.width));
+                let mut x = p.grad.load(bag.cast(offset_type) * p.width + (thread - i * p.width));
                 if self.mean {
-                    x = x / p.bag_size.load(bag.cast(wide)).cast(x.scalar());
+                    x = x / p.bag_size.load(bag.cast(offset_type)).cast(x.scalar());
                 }
                 value.set(p.per_sample_weights.map_or(x, |each| x * each.load(i)));
             });
@@ -99,11 +100,11 @@ impl KernelSpec for Contributions {
     }
 }
 
-/// Every element of the gradient goes to the row its maximum came from.
+/// Adds every element of the gradient to the row of its maximum.
 pub fn of_maxima(cx: &Context, grad: &View, size: &View, largest: &View, out: &View) -> Result<()> {
     let n = grad.numel();
     let (rows, width) = (out.sizes[0], out.sizes[1]);
-    let none = keyed_reduction::no_key(cx.name, &[rows, width])?;
+    let none = keyed_reduction::invalid_key(cx.name, &[rows, width])?;
     if n == 0 {
         return Ok(());
     }
@@ -124,7 +125,7 @@ pub fn of_maxima(cx: &Context, grad: &View, size: &View, largest: &View, out: &V
     let sizes = [rows, width];
     keyed_reduction::run(
         cx,
-        &Accumulation {
+        &KeyedContributions {
             dst: out,
             key_sizes: &sizes,
             key_strides: &[width, 1],
@@ -142,7 +143,7 @@ pub fn of_maxima(cx: &Context, grad: &View, size: &View, largest: &View, out: &V
     )
 }
 
-/// Numbers the place in the table that each maximum came from.
+/// Writes the table index of each maximum.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Keys {
     max_indices: DType,
@@ -156,7 +157,7 @@ parameters! {
         bag_size: Input = s.bag_size,
         n: U32,
         width: U32,
-        /// The number of no place.
+        /// The key of elements without a maximum.
         none: U32,
         rows: I64,
     }
@@ -181,25 +182,48 @@ impl KernelSpec for Keys {
     }
 }
 
+/// Writes the gradient of each index's weight: the product of its row of `weight` (`[rows, width]`)
+/// and the gradient of its bag (`grad`, `[bags, width]`). Indices and the bag of each, `[n]`;
+/// `padding` is the row that is skipped. All are contiguous; `out` is `[n]`, not empty, in the
+/// dtype of `grad` and `weight`.
+pub fn per_sample_weights(
+    cx: &Context,
+    grad: &View,
+    weight: &View,
+    indices: &View,
+    bag_of: &View,
+    padding: i64,
+    out: &View,
+) -> Result<()> {
+    let n = indices.numel();
+    let far = weight.numel().max(grad.numel()).max(n * grad.sizes[1]);
+    let (rows, _) = Rows::of_contiguous(index_type(far), weight.sizes[1]);
+    let spec = Products { grad: grad.dtype, indices: indices.dtype, bag_of: bag_of.dtype, rows };
+    let extent = Extent { rows: n, n: weight.sizes[1], inner: 1 };
+    let table = weight.sizes[0];
+    let arguments = ProductsArguments { out, grad, weight, indices, bag_of, table, padding, extent };
+    cx.run(&spec, &arguments, rows.groups(&extent))
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Products {
-    /// Of the gradient, the table and the result.
-    pub grad: DType,
-    pub indices: DType,
-    pub bag_of: DType,
-    pub rows: Rows,
+struct Products {
+    /// The dtype of the gradient, the table and the result.
+    grad: DType,
+    indices: DType,
+    bag_of: DType,
+    rows: Rows,
 }
 
 parameters! {
-    pub Products as s => ProductsArguments, ProductsParameters {
+    Products as s => ProductsArguments, ProductsParameters {
         out: Output = s.grad,
         grad: Input = s.grad,
         weight: Input = s.grad,
         indices: Input = s.indices,
         bag_of: Input = s.bag_of,
-        /// Rows of the table.
+        /// Number of the table's rows.
         table: I64,
-        /// The row that does not count.
+        /// Index of the row that is skipped.
         padding: I64,
         extent: RowExtent = s.rows.index,
     }
@@ -211,10 +235,10 @@ impl KernelSpec for Products {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: ProductsParameters<'b>) {
-        let share = Share::of(b, &self.rows, p.extent, self.grad, 1);
+        let share = RowPart::of(b, &self.rows, p.extent, self.grad, 1);
         let index = self.rows.index;
-        let row = p.indices.load(share.place.row).cast(ScalarType::I64);
-        let bag = p.bag_of.load(share.place.row).cast(ScalarType::I64);
+        let row = p.indices.load(share.position.row).cast(ScalarType::I64);
+        let bag = p.bag_of.load(share.position.row).cast(ScalarType::I64);
         let counts = row.ge(0) & row.lt(p.table) & row.ne(p.padding) & bag.ge(0);
         let sum = b.var(b.float(accumulator(self.grad).compute(), 0.0));
         b.if_(counts, || {
@@ -224,7 +248,7 @@ impl KernelSpec for Products {
             });
         });
         let total = share.sum(sum.get());
-        b.if_(share.place.valid & share.place.lane.eq(0), || p.out.store(share.place.row, total));
+        b.if_(share.position.valid & share.position.lane.eq(0), || p.out.store(share.position.row, total));
     }
 }
 
@@ -235,15 +259,15 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (grad, index, wide) in
+        for (grad, index, offset_type) in
             [(DType::F16, DType::I32, ScalarType::U32), (DType::F64, DType::I64, ScalarType::U64)]
         {
             for (mean, weighted) in [(false, true), (true, false), (false, false)] {
-                let spec = Contributions { grad, bag_of: index, bag_size: index, mean, weighted, wide };
+                let spec = Contributions { grad, bag_of: index, bag_size: index, mean, weighted, offset_type };
                 accepted(&spec.build());
             }
             accepted(&Keys { max_indices: index, bag_size: index }.build());
-            let rows = Rows::of_neighbours(wide, 70).0;
+            let rows = Rows::of_contiguous(offset_type, 70).0;
             accepted(&Products { grad, indices: index, bag_of: index, rows }.build());
         }
     }

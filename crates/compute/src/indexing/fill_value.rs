@@ -1,5 +1,5 @@
-//! The value that fills under a mask or at indices, given as a tensor: it must fit the dtype that
-//! it is converted to.
+//! The value for filling under a mask or at indices, given as a tensor: it must fit the dtype to
+//! which it is converted.
 
 use crate::bounds::{Bounds, overflow_message};
 use crate::context::Context;
@@ -11,6 +11,7 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
+/// Enqueues a kernel that reports a fault if `value`, one element, does not fit `to`.
 pub fn check_tensor(cx: &Context, value: &View, to: DType) -> Result<()> {
     let spec = Spec { from: value.dtype, to };
     if spec.always_fits() {
@@ -20,7 +21,7 @@ pub fn check_tensor(cx: &Context, value: &View, to: DType) -> Result<()> {
     cx.run_threads(&spec, &Arguments { value, fault }, 1)
 }
 
-/// One value, converted to another dtype.
+/// Converts one value to another dtype.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
     from: DType,
@@ -35,7 +36,7 @@ parameters! {
 }
 
 impl Spec {
-    /// Whether every number of the one dtype is one of the other.
+    /// Whether every number of the one dtype is a number of the other.
     fn always_fits(&self) -> bool {
         let (given, wanted) = (Bounds::of(self.from), Bounds::of(self.to));
         if self.from == self.to || self.from == DType::Bool || self.to == DType::Bool {
@@ -74,7 +75,7 @@ impl Spec {
     }
 }
 
-/// The largest float32 up to a double.
+/// The largest float32 that is not above a double.
 fn inward(x: f64) -> f64 {
     let nearest = x as f32;
     f64::from(if f64::from(nearest) > x { nearest.next_down() } else { nearest })

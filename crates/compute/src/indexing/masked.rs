@@ -1,5 +1,5 @@
-//! Moving and filling the elements under a mask. The number of those selected is read back: it is a
-//! size.
+//! Moving and filling elements by mask. The number of set elements is read back if it is a size of
+//! the result.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -7,15 +7,15 @@ use crate::indexing::functions::MASKED_FILL;
 use crate::movement::copy::{as_bits, device_copy, fill_with};
 use crate::pointwise::kernel::{self, Input};
 use crate::primitives::kernel::{Input as Read, KernelSpec, Output};
-use crate::view::layout::{Layout, LayoutSpec, Walked};
+use crate::view::layout::{Layout, LayoutParameter, LayoutSpec};
 use crate::view::{View, overlap};
 use dml_engine::interface::Index;
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType};
 
-/// Writes `t` with a number under a mask of its sizes, to `out`, which may be `t`: no count is
-/// needed.
+/// Writes `t` to `out`, with a number where the mask is set. `out` may be `t`. The mask has the
+/// sizes of `t`. The set elements need not be counted.
 pub fn fill_under_mask(cx: &Context, t: &View, mask: View, value: Input, out: &View) -> Result<()> {
     if overlap::is_expanded(out) {
         return store_under_mask(cx, out, &mask, value);
@@ -24,8 +24,8 @@ pub fn fill_under_mask(cx: &Context, t: &View, mask: View, value: Input, out: &V
     kernel::run(cx, &MASKED_FILL, &[out], &inputs, t.dtype)
 }
 
-/// Several elements of an expanded tensor are one place, which is written if any of them is under
-/// the mask.
+/// Several elements of an expanded tensor share a memory location, which is written if the mask is
+/// set for any of them.
 fn store_under_mask(cx: &Context, t: &View, mask: &View, value: Input) -> Result<()> {
     let cell = cx.empty(t.dtype, &[])?;
     match value {
@@ -53,7 +53,7 @@ parameters! {
         value: Read = s.dtype,
         under: Read = s.mask,
         n: Index = s.layout.index,
-        layout: Walked = s.layout,
+        layout: LayoutParameter = s.layout,
     }
 }
 

@@ -1,11 +1,12 @@
-//! Elements found through index tensors and masks.
+//! Elements selected by index tensors and masks.
 
 pub mod arguments;
 pub mod embedding;
 pub mod embedding_bag;
 pub mod embedding_bag_backward;
 pub mod fill_value;
-pub mod functions;
+pub(crate) mod functions;
+pub mod gather;
 pub mod index;
 pub mod index_select;
 pub mod mask;

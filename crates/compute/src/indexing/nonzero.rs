@@ -1,18 +1,18 @@
-//! Where elements are that are not zero. Their number is read back: it is a size.
+//! Positions of nonzero elements. Their number is read back, since it is a size.
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::indexing::mask::{Count, Visit};
+use crate::indexing::mask::{Count, MaskAction};
 use crate::view::{Dims, View};
 use dml_kernel::DType;
 
-/// Column by column, as on the CPU.
+/// Column-major, as on the CPU.
 pub fn strides(count: i64) -> Dims {
     Dims::from_slice(&[1, count])
 }
 
-/// The coordinates of all elements that are not zero, `[count, rank]`, in row-major order. Waits
-/// for the count.
+/// Returns the coordinates of all nonzero elements, `[count, rank]`, in row-major order. Waits for
+/// the count.
 pub fn coordinates(cx: &Context, mask: &View) -> Result<View> {
     if mask.numel() == 0 {
         return cx.empty_strided(DType::I64, &[0, mask.dim() as i64], &strides(0));
@@ -24,9 +24,11 @@ pub fn coordinates(cx: &Context, mask: &View) -> Result<View> {
     Ok(out)
 }
 
+/// Writes the coordinates of the elements selected by a mask, in row-major order:
+/// `[count, dimensions of the mask]`, int64, of any strides.
 pub fn write_coordinates(cx: &Context, count: &Count, out: &View) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
     }
-    count.visit(cx, Visit::Coordinates { out }, out.sizes[0])
+    count.apply(cx, MaskAction::Coordinates { out }, out.sizes[0])
 }

@@ -1,24 +1,26 @@
-//! Writing through an index for each element: scatter and its kin.
+//! Writing with an index for each element: scatter and the like.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::host;
 use crate::indexing::arguments::without;
-use crate::primitives::indexed_access::{self, Action, Selector, Walk};
-use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
+use crate::primitives::combine::Combine;
+use crate::primitives::indexed_access::{self, Action, IndexIteration, Selector};
+use crate::primitives::keyed_reduction::{self, KeyedContributions};
 use crate::scalar::Scalar as Number;
 use crate::view::View;
 use dml_kernel::DType;
 
-/// How values meet what is there, and each other.
+/// How values are combined with existing elements and with each other.
 pub struct Combined {
-    /// In the order of the values; `None` if any may stay.
+    /// The reduction, applied in the order of the values; `None` if one of several values for an
+    /// element is chosen arbitrarily.
     pub combine: Option<Combine>,
-    /// What is there counts.
+    /// Whether existing elements take part in the reduction.
     pub include_self: bool,
 }
 
-/// Writes `src`, or the number where there is none.
+/// Writes `src`, or `number` if there is no `src`.
 pub fn write(
     cx: &Context,
     dst: &View,
@@ -32,22 +34,22 @@ pub fn write(
     let (Some(combine), Some(src)) = (how.combine, &src) else {
         let selectors = [Selector { size: dst.sizes[dim], stride: dst.strides[dim], dim, index: index.clone() }];
         let strides = without(&dst.strides, dim);
-        let walk = Walk { sizes, base: dst, strides: &strides, selectors: &selectors, negative: false };
+        let iteration = IndexIteration { sizes, base: dst, strides: &strides, selectors: &selectors, negative: false };
         return match &src {
-            Some(src) => indexed_access::run(cx, &walk, &Action::Write(&src.as_strided(sizes, &src.strides, 0))),
-            None => indexed_access::run(cx, &walk, &Action::Fill(host::bits(dst.dtype, number))),
+            Some(src) => indexed_access::run(cx, &iteration, &Action::Write(&src.as_strided(sizes, &src.strides, 0))),
+            None => indexed_access::run(cx, &iteration, &Action::Fill(host::bits(dst.dtype, number))),
         };
     };
     let numbering = View::contiguous_strides(&dst.sizes);
     let selectors = [Selector { size: dst.sizes[dim], stride: numbering[dim], dim, index: index.clone() }];
     let strides = without(&numbering, dim);
     let row = cx.empty(DType::U32, &[index.numel()])?;
-    let none = keyed_reduction::no_key(cx.name, &dst.sizes)?;
-    let walk = Walk { sizes, base: dst, strides: &strides, selectors: &selectors, negative: false };
-    indexed_access::run(cx, &walk, &Action::Number { row: &row, none })?;
+    let none = keyed_reduction::invalid_key(cx.name, &dst.sizes)?;
+    let iteration = IndexIteration { sizes, base: dst, strides: &strides, selectors: &selectors, negative: false };
+    indexed_access::run(cx, &iteration, &Action::Number { row: &row, none })?;
     keyed_reduction::run(
         cx,
-        &Accumulation {
+        &KeyedContributions {
             dst,
             key_sizes: &dst.sizes,
             key_strides: &dst.strides,

@@ -1,27 +1,27 @@
-//! Eigenvalues of symmetric tridiagonal matrices by bisection with Sturm's counts.
+//! Eigenvalues of symmetric tridiagonal matrices by bisection with Sturm counts.
 //!
 //! Barth, Martin, Wilkinson, "Calculation of the eigenvalues of a symmetric tridiagonal matrix by
-//! the method of bisection", 1967: as many eigenvalues are below a number as there are negative
-//! pivots of the matrix less it. A pivot that is next to nothing counts as negative, as in LAPACK's
-//! `laebz`.
+//! the method of bisection", 1967: the number of eigenvalues below x is the number of negative
+//! pivots of the matrix minus x times the identity. A negligible pivot counts as negative, as in
+//! LAPACK's `laebz`.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::linear_algebra::matrices;
 use crate::linear_algebra::tridiagonal::Tridiagonal;
+use crate::primitives::cost::multiply_adds;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::loops::check_turns;
-use crate::primitives::work::multiply_adds;
+use crate::primitives::loops::check_loop_iterations;
 use crate::view::View;
 use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
 use dml_kernel::dense::{groups, linear_id};
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// Turns of loops of a launch, unless one count takes more.
-const TURNS: i64 = 1 << 14;
+/// Maximum loop iterations of a launch, unless a single count takes more.
+const MAX_ITERATIONS: i64 = 1 << 14;
 
-/// Halvings after which nothing counts that is left between two bounds.
+/// Number of halvings after which the interval is at the limit of the precision.
 const fn halvings(compute: ScalarType) -> i64 {
     if matches!(compute, ScalarType::F64) { 56 } else { 27 }
 }
@@ -29,17 +29,17 @@ const fn halvings(compute: ScalarType) -> i64 {
 /// Eigenvalues in ascending order, `[batch, n]`.
 pub fn values(cx: &Context, t: &Tridiagonal) -> Result<View> {
     let (real, n) = (t.diagonal.dtype, t.diagonal.sizes[1]);
-    check_turns(cx, n + 1)?;
+    check_loop_iterations(cx, n + 1)?;
     let index = matrices::index_of(&[&t.diagonal]);
     let values = cx.empty(real, &t.diagonal.sizes)?;
     let radii = cx.empty(real, &t.diagonal.sizes)?;
-    let each = (TURNS / n).max(1);
+    let each = (MAX_ITERATIONS / n).max(1);
     let all = halvings(real.compute());
     for done in (0..all).step_by(each as usize) {
         let halvings = each.min(all - done);
         let arguments = HalveArguments {
             diagonal: &t.diagonal,
-            beside: &t.beside,
+            off_diagonal: &t.off_diagonal,
             bounds: &t.bounds,
             values: &values,
             radii: &radii,
@@ -49,36 +49,36 @@ pub fn values(cx: &Context, t: &Tridiagonal) -> Result<View> {
             halvings: halvings as u32,
         };
         let operations = multiply_adds(real, (values.numel() * n * halvings * 10) as u64);
-        let spec = Halve { dtype: real, index };
-        cx.run_heavy(&spec, &arguments, groups(values.numel() as u64), operations)?;
+        let spec = BisectIntervals { dtype: real, index };
+        cx.run_with_cost(&spec, &arguments, groups(values.numel() as u64), operations)?;
     }
     Ok(values)
 }
 
-/// Halves the intervals that eigenvalues are in. An invocation takes one.
+/// Halves the intervals that contain eigenvalues. One invocation for each interval.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Halve {
+struct BisectIntervals {
     dtype: DType,
     index: ScalarType,
 }
 
 parameters! {
-    Halve as s => HalveArguments, HalveParameters {
+    BisectIntervals as s => HalveArguments, HalveParameters {
         diagonal: Input = s.dtype,
-        beside: Input = s.dtype,
+        off_diagonal: Input = s.dtype,
         bounds: Input = s.dtype,
-        /// The middles of the intervals, and half their lengths.
+        /// The midpoints of the intervals, and half their lengths.
         values: Output = s.dtype,
         radii: Output = s.dtype,
         numel: Index = s.index,
         n: U32,
-        /// Not 0: there are no intervals yet.
+        /// Not 0 in the first launch, which initialises the intervals.
         begin: U32,
         halvings: U32,
     }
 }
 
-impl KernelSpec for Halve {
+impl KernelSpec for BisectIntervals {
     fn name(&self) -> &'static str {
         "halve_intervals"
     }
@@ -95,7 +95,7 @@ impl KernelSpec for Halve {
             let begin = p.begin.ne(0);
             let value = b.var(begin.select(zero, p.values.load(id)));
             let radius = b.var(begin.select(bound, p.radii.load(id)));
-            // Squares of the matrix are no larger than a few.
+            // The matrix is scaled, so that squares of its elements are not much above 1.
             let tiny = if self.dtype == DType::F64 { 2f64.powi(-1000) } else { 2f64.powi(-110) };
             let least = bound.like(tiny);
             b.for_(0, p.halvings, 1, |_| {
@@ -107,8 +107,8 @@ impl KernelSpec for Halve {
                     let next = next.abs().lt(least).select(-least, next);
                     below.set(below.get() + next.lt(zero).cast(ScalarType::U32));
                     pivot.set(next);
-                    let beside = p.beside.load(at);
-                    square.set(beside * beside);
+                    let off_diagonal = p.off_diagonal.load(at);
+                    square.set(off_diagonal * off_diagonal);
                 });
                 let half = radius.get() * 0.5;
                 radius.set(half);
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (dtype, index) in [(DType::F32, ScalarType::U32), (DType::F64, ScalarType::U64)] {
-            accepted(&Halve { dtype, index }.build());
+            accepted(&BisectIntervals { dtype, index }.build());
         }
     }
 }

@@ -1,22 +1,22 @@
-//! The kernel that makes the columns of two blocks orthogonal to each other, in terms of their
-//! products.
+//! The kernel that makes the columns of two blocks orthogonal to each other, in terms of their Gram
+//! matrix.
 //!
-//! A workgroup takes a pair of blocks. It computes the products of their columns, finds with
-//! Jacobi's method in shared memory the rotation that makes these a diagonal, and writes it for
-//! [`rotate_columns`](super::rotate_columns) to apply. The larger column of two comes first, by
-//! which sweeps become fewer (de Rijk, "A one-sided Jacobi algorithm for computing the singular
-//! value decomposition on a vector computer", 1989).
+//! A workgroup processes a pair of blocks. It computes the inner products of their columns, finds
+//! the rotation that diagonalises them with Jacobi's method in shared memory, and writes it for
+//! [`rotate_columns`](super::rotate_columns) to apply. The longer column of a pair comes first,
+//! which reduces the number of sweeps (de Rijk, "A one-sided Jacobi algorithm for computing the
+//! singular value decomposition on a vector computer", 1989).
 
 use crate::linear_algebra::element::{Element, ElementVar, InputElements, OutputElements, SharedElements};
-use crate::linear_algebra::jacobi::{Phase, Rotation, mirrored, pair, turned};
+use crate::linear_algebra::jacobi::{Rotation, UnitPhase, mirrored, pair, rotated};
 use crate::linear_algebra::matrices::{self, MatrixStrides};
 use crate::primitives::kernel::{InDType, KernelSpec, Output};
 use dml_engine::interface::U32;
 use dml_engine::parameters;
 use dml_kernel::{Atomic, Builder, DType, ScalarType, Value, math};
 
-/// Most columns of a pair of blocks. Two squares of so many numbers are in shared memory, of which
-/// some adapters have 16 KiB.
+/// Maximum columns of a pair of blocks. Two square matrices of this size are in shared memory,
+/// which has only 16 KiB on some adapters.
 pub const fn columns(dtype: DType) -> u32 {
     if dtype.is_complex() { 16 } else { 32 }
 }
@@ -24,43 +24,43 @@ pub const fn columns(dtype: DType) -> u32 {
 /// Invocations of a workgroup.
 const THREADS: u32 = 128;
 
-/// Where blocks are: the two of a pair, and the width of each.
+/// The two blocks of a pair.
 #[derive(Copy, Clone)]
 pub struct Blocks<'b> {
-    /// The first and the second one; the second may be beyond the last column.
+    /// Index of the first and of the second block; the second may be beyond the last column.
     pub pair: (Value<'b>, Value<'b>),
-    /// Columns of a block, u32.
+    /// Columns of a block (u32).
     pub width: Value<'b>,
-    /// Columns of a matrix, u32.
+    /// Columns of a matrix (u32).
     pub n: Value<'b>,
 }
 
 impl<'b> Blocks<'b> {
-    /// The matrix's column that is column `c` of the pair; `n` or more where there is none.
+    /// The matrix's column that is column `c` of the pair; `n` or more if there is none.
     pub fn column(&self, c: Value<'b>) -> Value<'b> {
         let (x, y) = self.pair;
         let second = c.ge(self.width * 2).select(self.n, y * self.width + c - self.width);
         c.lt(self.width).select(x * self.width + c, second)
     }
 
-    /// Where an element of the rotation of the `slot`-th pair is.
+    /// Offset of an element of the rotation of pair `slot`.
     pub fn number(&self, slot: Value<'b>, row: Value<'b>, column: Value<'b>) -> Value<'b> {
         let size = self.width * 2;
         slot * (size * size).cast(slot.scalar()) + (row * size + column).cast(slot.scalar())
     }
 
-    /// Where a column's place in it is.
-    pub fn place(&self, slot: Value<'b>, column: Value<'b>) -> Value<'b> {
+    /// Offset of a column's entry in the permutation of pair `slot`.
+    pub fn permutation_offset(&self, slot: Value<'b>, column: Value<'b>) -> Value<'b> {
         slot * (self.width * 2).cast(slot.scalar()) + column.cast(slot.scalar())
     }
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BlockPair {
-    /// Of the matrices.
+    /// The dtype of the matrices.
     pub dtype: DType,
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
 }
 
@@ -69,31 +69,31 @@ parameters! {
         /// `[batch, rows, n]`
         x: InputElements = s.dtype,
         strides: MatrixStrides = s.index,
-        /// For every matrix and pair `Q - P`, as large as two blocks are wide: Q is the rotation, P
-        /// a permutation that it is close to.
-        turns: OutputElements = s.dtype,
-        /// For every matrix, pair and column of P, which row of it the one is in.
-        places: Output = DType::I32,
-        /// For every matrix and pair whether there is anything to rotate.
+        /// For every matrix and pair the square matrix `Q - P` of the size of two blocks: Q is the
+        /// rotation, and P a permutation close to it.
+        rotations: OutputElements = s.dtype,
+        /// For every matrix and pair the permutation P: the row of the one in each column.
+        permutation: Output = DType::I32,
+        /// For every matrix and pair whether there is a rotation.
         rotated: Output = DType::I32,
-        /// Becomes 1 where two columns are further from orthogonal than `counted`.
+        /// Set to 1 if two columns are further from orthogonal than `counted`.
         left: Output = DType::I32,
         batch: U32,
         rows: U32,
         n: U32,
-        /// Columns of a block, and blocks.
+        /// Columns of a block, and number of blocks.
         width: U32,
         blocks: U32,
         round: U32,
-        /// The cosine from which on two columns are rotated.
+        /// Two columns are rotated if the cosine of their angle is larger.
         least: InDType = s.dtype.real(),
-        /// The cosine from which on the work is not done.
+        /// The decomposition has not converged if the cosine of two columns is larger.
         counted: InDType = s.dtype.real(),
-        /// Columns no longer than this count as zeros.
+        /// Columns up to this length count as zeros.
         negligible: InDType = s.dtype.real(),
-        /// Most sweeps over a pair's columns.
+        /// Maximum number of sweeps over a pair's columns.
         sweeps: U32,
-        /// Not 0: longer columns come first.
+        /// Not 0 if longer columns come first.
         ordered: U32,
     }
 }
@@ -110,12 +110,12 @@ impl KernelSpec for BlockPair {
     fn write<'b>(&self, b: &'b Builder, p: BlockPairParameters<'b>) {
         let (dtype, compute) = (self.dtype, self.dtype.compute());
         let most = columns(dtype);
-        // Products of an invocation, of one column with as many that stand one after another.
+        // Inner products of an invocation: of one column with several adjacent ones.
         let each = most * most / THREADS;
-        // From one column to the next in shared memory: neighbours in different banks.
+        // Leading dimension in shared memory: adjacent columns are in different banks.
         let pitch = most + 1;
         let pairs = (p.blocks + 1) / 2;
-        let (matrix, own) = matrices::own_tile(b, p.batch, pairs);
+        let (matrix, own) = matrices::workgroup_tile(b, p.batch, pairs);
         let slot = (matrix * pairs + own).cast(self.index);
         let local = b.local_id(0);
         let (line, first) = (local / (most / each), local % (most / each) * each);
@@ -123,11 +123,11 @@ impl KernelSpec for BlockPair {
         let nothing = Element::of_real(dtype, zero);
         let players = p.width * 2;
         let blocks = Blocks { pair: pair(p.blocks, p.round, own), width: p.width, n: p.n };
-        let [gram, turns] = [(); 2].map(|()| SharedElements::shared(b, dtype, most * pitch));
-        let [roots, places] = [b.shared(compute, 1, most), b.shared(ScalarType::U32, 1, most)];
+        let [gram, rotations] = [(); 2].map(|()| SharedElements::shared(b, dtype, most * pitch));
+        let [roots, permutation] = [b.shared(compute, 1, most), b.shared(ScalarType::U32, 1, most)];
         let at = |row: Value<'b>, column: Value<'b>| row * pitch + column;
 
-        // The products, of some rows after another in shared memory.
+        // The inner products, over chunks of rows that are staged in shared memory.
         let [totals, sums]: [Vec<ElementVar>; 2] =
             [(); 2].map(|()| (0..each).map(|_| ElementVar::var(b, nothing)).collect());
         b.for_(0, p.rows, most, |top| {
@@ -139,15 +139,15 @@ impl KernelSpec for BlockPair {
                 b.if_(from.lt(p.n) & (top + row).lt(p.rows), || {
                     value.set(p.x.load(p.strides.at(matrix, top + row, from)));
                 });
-                turns.store(at(column, row), value.get());
+                rotations.store(at(column, row), value.get());
             }
             b.barrier();
             sums.iter().for_each(|sum| sum.set(nothing));
             b.for_(0, b.u32(most), 1, |row| {
-                let x = turns.load(at(line, row)).conjugate();
+                let x = rotations.load(at(line, row)).conjugate();
                 for e in 0..each {
                     let sum = sums[e as usize];
-                    sum.set(sum.get() + x * turns.load(at(first + e, row)));
+                    sum.set(sum.get() + x * rotations.load(at(first + e, row)));
                 }
             });
             totals.iter().zip(&sums).for_each(|(total, sum)| total.set(total.get() + sum.get()));
@@ -155,15 +155,16 @@ impl KernelSpec for BlockPair {
         b.barrier();
         for e in 0..each {
             gram.store(at(line, first + e), totals[e as usize].get());
-            turns.store(at(line, first + e), nothing);
+            rotations.store(at(line, first + e), nothing);
         }
-        b.if_(local.lt(most), || places.store(local, local));
+        b.if_(local.lt(most), || permutation.store(local, local));
 
         let root = |square: Value<'b>| math::sqrt(square.is_above_zero().select(square, zero));
         let beyond = |product: Element<'b>, (x, y): (Value<'b>, Value<'b>), cosine: Value<'b>| {
             x.gt(p.negligible) & y.gt(p.negligible) & product.abs().gt(cosine * x * y)
         };
-        // Whether there are columns to rotate, and whether there are some that count.
+        // Flags: whether there are columns to rotate, and whether there are columns that have not
+        // converged.
         let flags = b.shared(ScalarType::U32, 1, 2);
         let measure = || {
             b.barrier();
@@ -190,9 +191,9 @@ impl KernelSpec for BlockPair {
             b.if_(flags.load(1).ne(0), || p.left.store(0, 1));
         });
 
-        // The rotations of a round: sine, half tangent, the new squares, and whether the two
+        // The rotations of a round: sine, half tangent, the new squared norms, and whether the two
         // columns are exchanged.
-        let kept: [_; 4] = std::array::from_fn(|_| b.shared(compute, 1, most / 2));
+        let rotation_values: [_; 4] = std::array::from_fn(|_| b.shared(compute, 1, most / 2));
         let phases = Phases(dtype.is_complex().then(|| SharedElements::shared(b, dtype, most / 2)));
         let exchanged = b.shared(ScalarType::U32, 1, most / 2);
         let (going, sweep) = (b.var(some), b.var(b.u32(0)));
@@ -204,7 +205,7 @@ impl KernelSpec for BlockPair {
                         let (x, y) = pair(players, round, local);
                         let (xx, yy, product) = (gram.load(at(x, x)), gram.load(at(y, y)), gram.load(at(y, x)));
                         let (xx, yy) = (xx.real(), yy.real());
-                        let (phase, size) = Phase::apart(product);
+                        let (phase, size) = UnitPhase::split(product);
                         let rotates = beyond(Element::Real(size), (root(xx), root(yy)), p.least);
                         let rotation = Rotation::of(xx, yy, rotates.select(size, zero));
                         let change = rotation.tangent * rotates.select(size, zero);
@@ -212,7 +213,7 @@ impl KernelSpec for BlockPair {
                         let exchange = p.ordered.ne(0) & xx.lt(yy) & yy.is_above_zero();
                         let squares = (exchange.select(yy, xx), exchange.select(xx, yy));
                         let values = [rotation.sine, rotation.half_tangent, squares.0, squares.1];
-                        kept.iter().zip(values).for_each(|(to, value)| to.store(local, value));
+                        rotation_values.iter().zip(values).for_each(|(to, value)| to.store(local, value));
                         phases.store(local, phase);
                         exchanged.store(local, exchange.cast(ScalarType::U32));
                         let product = match product {
@@ -221,15 +222,15 @@ impl KernelSpec for BlockPair {
                         };
                         gram.store(at(y, x), Element::select(rotates, nothing, product));
                         b.if_(exchange, || {
-                            let (from_x, from_y) = (places.load(x), places.load(y));
-                            places.store(x, from_y);
-                            places.store(y, from_x);
+                            let (from_x, from_y) = (permutation.load(x), permutation.load(y));
+                            permutation.store(x, from_y);
+                            permutation.store(y, from_x);
                         });
                     });
                     b.barrier();
-                    // What turns two numbers of a row, and puts them where they go.
-                    let turn = |i: Value<'b>, phase: Phase<'b>, (x, y): (Element<'b>, Element<'b>)| {
-                        let (x, y) = turned((kept[0].load(i), kept[1].load(i)), phase, x, y);
+                    // Rotates two numbers of a row, and exchanges them if their columns are.
+                    let turn = |i: Value<'b>, phase: UnitPhase<'b>, (x, y): (Element<'b>, Element<'b>)| {
+                        let (x, y) = rotated((rotation_values[0].load(i), rotation_values[1].load(i)), phase, x, y);
                         let exchange = exchanged.load(i).ne(0);
                         (Element::select(exchange, y, x), Element::select(exchange, x, y))
                     };
@@ -237,8 +238,8 @@ impl KernelSpec for BlockPair {
                         let (i, j) = (e / p.width, e % p.width);
                         let (rows, columns) = (pair(players, round, i), pair(players, round, j));
                         b.if_(i.eq(j), || {
-                            gram.store(at(rows.0, rows.0), Element::of_real(dtype, kept[2].load(i)));
-                            gram.store(at(rows.1, rows.1), Element::of_real(dtype, kept[3].load(i)));
+                            gram.store(at(rows.0, rows.0), Element::of_real(dtype, rotation_values[2].load(i)));
+                            gram.store(at(rows.1, rows.1), Element::of_real(dtype, rotation_values[3].load(i)));
                         });
                         b.if_(i.lt(j), || {
                             let lower = |x: Value<'b>, y: Value<'b>| at(x.max(y), x.min(y));
@@ -258,24 +259,24 @@ impl KernelSpec for BlockPair {
                             }
                         });
                     });
-                    // The rotation itself is only kept less its permutation, so that a small one
-                    // adds something small.
+                    // The rotation is stored minus its permutation, so that a small rotation is a
+                    // small number to add, which is rounded little.
                     b.for_(local, p.width * players, THREADS, |e| {
                         let (i, row) = (e / players, e % players);
                         let (x, y) = pair(players, round, i);
                         let exchange = exchanged.load(i).ne(0);
                         let one =
-                            |column: Value<'b>| Element::of_real(dtype, places.load(column).eq(row).cast(compute));
+                            |column: Value<'b>| Element::of_real(dtype, permutation.load(column).eq(row).cast(compute));
                         let (one_x, one_y) = (one(exchange.select(y, x)), one(exchange.select(x, y)));
-                        let (less_x, less_y) = (turns.load(at(row, x)), turns.load(at(row, y)));
+                        let (less_x, less_y) = (rotations.load(at(row, x)), rotations.load(at(row, y)));
                         let (whole_x, whole_y) = (less_x + one_x, less_y + one_y);
-                        let (sine, half) = (kept[0].load(i), kept[1].load(i));
+                        let (sine, half) = (rotation_values[0].load(i), rotation_values[1].load(i));
                         let phase = phases.load(i);
                         let (over_x, over_y) = (phase.of(whole_y), phase.conjugate().of(whole_x));
                         let less_x = less_x - (over_x + whole_x.times(half)).times(sine);
                         let less_y = less_y + (over_y - whole_y.times(half)).times(sine);
-                        turns.store(at(row, x), Element::select(exchange, less_y, less_x));
-                        turns.store(at(row, y), Element::select(exchange, less_x, less_y));
+                        rotations.store(at(row, x), Element::select(exchange, less_y, less_x));
+                        rotations.store(at(row, y), Element::select(exchange, less_x, less_y));
                     });
                     b.barrier();
                 });
@@ -288,28 +289,28 @@ impl KernelSpec for BlockPair {
             for e in 0..each {
                 let column = first + e;
                 b.if_(column.lt(players), || {
-                    p.turns.store(blocks.number(slot, line, column), turns.load(at(line, column)))
+                    p.rotations.store(blocks.number(slot, line, column), rotations.load(at(line, column)))
                 });
             }
         });
         b.if_(some.ne(0) & local.lt(players), || {
-            p.places.store(blocks.place(slot, local), places.load(local).cast(ScalarType::I32));
+            p.permutation.store(blocks.permutation_offset(slot, local), permutation.load(local).cast(ScalarType::I32));
         });
     }
 }
 
-/// The phases of a round's pairs, which real matrices do not have.
+/// The phases of a round's pairs; real matrices have none.
 struct Phases<'b>(Option<SharedElements<'b>>);
 
 impl<'b> Phases<'b> {
-    fn store(&self, i: Value<'b>, phase: Phase<'b>) {
-        if let (Some(phases), Phase(Some(phase))) = (self.0, phase) {
+    fn store(&self, i: Value<'b>, phase: UnitPhase<'b>) {
+        if let (Some(phases), UnitPhase(Some(phase))) = (self.0, phase) {
             phases.store(i, phase);
         }
     }
 
-    fn load(&self, i: Value<'b>) -> Phase<'b> {
-        Phase(self.0.map(|phases| phases.load(i)))
+    fn load(&self, i: Value<'b>) -> UnitPhase<'b> {
+        UnitPhase(self.0.map(|phases| phases.load(i)))
     }
 }
 

@@ -1,21 +1,21 @@
-//! The kernel that makes some columns of a Cholesky factor: of a block on the diagonal, and of all
-//! that is below it.
+//! The kernel that computes a panel of columns of a Cholesky factor: the block on the diagonal, and
+//! everything below it.
 //!
-//! An invocation holds a row in registers. What a step does to the rows of the block it does to
-//! those below as well: so every workgroup factors the block for itself, beside as many rows below
-//! it, and no system is left to solve. Columns that are done leave the registers, as in
-//! [`cholesky_rows`](super::cholesky_rows).
+//! An invocation holds a row in registers. A step does the same to the rows of the diagonal block
+//! and to the rows below it: so every workgroup factors the block redundantly, together with as
+//! many rows below it, and no triangular system is left to solve. Completed columns leave the
+//! registers, as in [`cholesky_rows`](super::cholesky_rows).
 
 use crate::linear_algebra::element::{Element, ElementVar, OutputElements};
-use crate::linear_algebra::line::Line;
 use crate::linear_algebra::matrices::{self, MatrixStrides};
+use crate::linear_algebra::shared_vectors::SharedVectors;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use dml_engine::interface::U32;
 use dml_engine::parameters;
 use dml_kernel::{Builder, DType, ScalarType, math};
 
-/// Columns of a panel, which are the rows of its block on the diagonal: as many registers as every
-/// GPU has.
+/// Columns of a panel, which is also the number of rows of its diagonal block: as many as every
+/// GPU's registers hold.
 pub fn columns(dtype: DType) -> u32 {
     match dtype.bytes() {
         4 => 64,
@@ -24,37 +24,39 @@ pub fn columns(dtype: DType) -> u32 {
     }
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Panel {
-    /// Of the matrices.
+    /// The dtype of the matrices.
     pub dtype: DType,
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
+    /// For adapters with few registers: a step's factors are loaded a few at a time.
+    pub few_registers: bool,
 }
 
 parameters! {
     pub Panel as s => PanelArguments, PanelParameters {
-        /// The panel, from the diagonal down, `[batch, m, n]`. What is below the block is written.
+        /// The panel, from the diagonal down, `[batch, m, n]`. The rows below the diagonal block
+        /// are written.
         a: OutputElements = s.dtype,
-        /// The lower triangle of the block's factor, `[batch, n, n]`: the block itself is read by
-        /// all workgroups.
+        /// The lower triangle of the block's factor, `[batch, n, n]`. It is not written in place,
+        /// since all workgroups read the block.
         block: OutputElements = s.dtype,
-        /// One a matrix: 0, or the order of the first leading minor that is not positive-definite,
-        /// in which case nothing is done.
+        /// For each matrix 0, or the order of the first leading minor that is not
+        /// positive-definite, in which case nothing is done.
         before: Input = DType::I32,
-        /// The same with this block.
+        /// `before`, with the result of this panel.
         info: Output = DType::I32,
         a_strides: MatrixStrides = s.index,
         block_strides: MatrixStrides = s.index,
         batch: U32,
         m: U32,
-        /// [`columns`], or fewer where nothing is below.
+        /// [`columns`], or fewer if there are no rows below.
         n: U32,
-        /// The first row in the whole matrix.
+        /// The panel's first row in the whole matrix.
         first: U32,
-        /// As many workgroups of a matrix as it has times [`columns`] rows below the block, but at
-        /// least one.
+        /// Workgroups of a matrix: one for each [`columns`] rows below the block, but at least one.
         tiles: U32,
     }
 }
@@ -70,7 +72,7 @@ impl KernelSpec for Panel {
 
     fn write<'b>(&self, b: &'b Builder, p: PanelParameters<'b>) {
         let (dtype, rows) = (self.dtype, columns(self.dtype));
-        let (matrix, tile) = matrices::own_tile(b, p.batch, p.tiles);
+        let (matrix, tile) = matrices::workgroup_tile(b, p.batch, p.tiles);
         let local = b.local_id(0);
         let in_block = local.lt(rows);
         let row = in_block.select(local, local + tile * rows);
@@ -79,16 +81,16 @@ impl KernelSpec for Panel {
         let of_panel = |column| p.a_strides.at(matrix, row, column);
         let of_block = |column| p.block_strides.at(matrix, row, column);
         let nothing = Element::constant(b, dtype, 0.0);
-        let held: Vec<ElementVar> = (0..rows)
+        let elements: Vec<ElementVar> = (0..rows)
             .map(|column| {
                 let at = p.a_strides.at(matrix, row.min(p.m - 1), b.u32(column).min(p.n - 1));
                 ElementVar::var(b, p.a.load(at))
             })
             .collect();
         let told_pivot = b.shared(dtype.compute(), 1, 1);
-        // What the rows of the block make of a step, from the one on whose turn it is: what is
-        // further on than there are rows means nothing.
-        let told = Line::new(b, dtype, rows);
+        // The factors of a step, broadcast to all rows, from the step's own row on. Entries past
+        // the last row are ignored.
+        let told = SharedVectors::new(b, dtype, rows);
         let failed = b.var(p.before.load(matrix).cast(ScalarType::U32));
         let diagonal = b.var(nothing.real());
         let step = (rows / 2).max(8);
@@ -96,13 +98,13 @@ impl KernelSpec for Panel {
             let width = rows - start;
             b.for_(start, p.n.min(start + step), 1, |j| {
                 let own = local.eq(j);
-                b.if_(own, || told_pivot.store(0, held[0].get().real()));
+                b.if_(own, || told_pivot.store(0, elements[0].get().real()));
                 b.barrier();
                 let pivot = told_pivot.load(0);
                 b.if_(failed.get().eq(0) & !pivot.is_above_zero(), || failed.set(p.first + j + 1));
                 let going = failed.get().eq(0);
                 b.if_(own, || diagonal.set(pivot));
-                let below = held[0].get();
+                let below = elements[0].get();
                 let factor = Element::select(going, below.times(math::rsqrt(pivot)), below);
                 b.if_(in_block & local.ge(j), || told.store(local - j, factor));
                 b.if_(writes_block & row.gt(j), || p.block.store(of_block(j), factor));
@@ -111,18 +113,22 @@ impl KernelSpec for Panel {
                 b.if_else(
                     going,
                     || {
-                        let told = told.load(b.u32(0), width);
-                        for k in 1..width as usize {
-                            held[k - 1].set(held[k].get() - factor * told[k].conjugate());
+                        let each = if self.few_registers { 4 } else { width };
+                        for first in (0..width).step_by(each as usize) {
+                            for (other, k) in told.load(b.u32(first), each).into_iter().zip(first as usize..) {
+                                if k > 0 {
+                                    elements[k - 1].set(elements[k].get() - factor * other.conjugate());
+                                }
+                            }
                         }
                     },
-                    || (1..width as usize).for_each(|k| held[k - 1].set(held[k].get())),
+                    || (1..width as usize).for_each(|k| elements[k - 1].set(elements[k].get())),
                 );
             });
         }
         let failed = failed.get();
         b.if_(writes_block, || {
-            // Rows from the failure on keep what they had on the diagonal.
+            // From the failing row on, the diagonal is left as it was.
             let done = failed.eq(0) | (p.first + row + 1).lt(failed);
             let root = done.select(math::sqrt(diagonal.get()), diagonal.get());
             p.block.store(of_block(row), Element::of_real(dtype, root));
@@ -139,8 +145,10 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (dtype, index) in [(DType::F32, ScalarType::U32), (DType::F64, ScalarType::U64)] {
-            accepted(&Panel { dtype, index }.build());
-            accepted(&Panel { dtype: dtype.complex(), index }.build());
+            for few_registers in [false, true] {
+                accepted(&Panel { dtype, index, few_registers }.build());
+                accepted(&Panel { dtype: dtype.complex(), index, few_registers }.build());
+            }
         }
     }
 }

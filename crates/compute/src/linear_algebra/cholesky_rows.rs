@@ -1,37 +1,38 @@
-//! The kernel that makes the Cholesky factors of matrices of few rows: an invocation holds one of
-//! them in registers.
+//! The kernel that computes the Cholesky factors of matrices of few rows: an invocation holds one
+//! row in registers.
 //!
-//! Columns that are done leave the registers, which move up by one, so that their numbers are
-//! constants in a loop of which every turn is the same code. What is computed above the diagonal
-//! means nothing and is not read.
+//! Completed columns leave the registers, and the others move up by one, so that register numbers
+//! are constants in a loop whose iterations all run the same code. Results above the diagonal are
+//! meaningless and are not read.
 
 use crate::linear_algebra::element::{Element, ElementVar, InputElements, OutputElements, SharedElements};
 use crate::linear_algebra::matrices::{self, MatrixStrides};
-use crate::linear_algebra::tile::{Place, Tile};
+use crate::linear_algebra::tile::{Tile, TilePosition};
 use crate::primitives::kernel::{KernelSpec, Output};
 use dml_engine::interface::U32;
 use dml_engine::parameters;
 use dml_kernel::{Builder, DType, ScalarType, math};
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rows {
-    /// Of the matrices.
+    /// The dtype of the matrices.
     pub dtype: DType,
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
-    /// Most rows of a matrix, up to [`matrices::block_rows`]: see [`matrices::rows_for`].
+    /// Maximum rows of a matrix, up to [`matrices::block_rows`]: see [`matrices::rows_for`].
     pub rows: u32,
-    /// The conjugate of `a` counts.
+    /// The conjugate of `a` is decomposed.
     pub conjugate: bool,
 }
 
 parameters! {
     pub Rows as s => RowsArguments, RowsParameters {
         a: InputElements = s.dtype,
-        /// Zeros are written above the diagonal.
+        /// The factor, with zeros above the diagonal.
         l: OutputElements = s.dtype,
-        /// One a matrix: 0, or the order of the first leading minor that is not positive-definite.
+        /// For each matrix 0, or the order of the first leading minor that is not
+        /// positive-definite.
         info: Output = DType::I32,
         a_strides: MatrixStrides = s.index,
         l_strides: MatrixStrides = s.index,
@@ -46,25 +47,27 @@ impl KernelSpec for Rows {
     }
 
     fn workgroup(&self) -> [u32; 3] {
-        [self.rows.max(matrices::FEW), 1, 1]
+        [self.rows.max(matrices::MIN_WORKGROUP), 1, 1]
     }
 
     fn write<'b>(&self, b: &'b Builder, p: RowsParameters<'b>) {
-        let (dtype, rows, together) = (self.dtype, self.rows, matrices::matrices_together(self.rows));
-        let (matrix, exists) = matrices::own_matrix(b, p.batch, rows);
+        let (dtype, rows, together) = (self.dtype, self.rows, matrices::matrices_per_workgroup(self.rows));
+        let (matrix, exists) = matrices::invocation_matrix(b, p.batch, rows);
         let local = b.local_id(0);
         let row = local & (rows - 1);
         let (here, zero) = (local >> rows.ilog2(), b.u32(0));
         let size = [p.n, p.n];
-        let [from, to] = [p.a_strides, p.l_strides].map(|strides| Place { strides, matrix, from: [zero, zero], size });
+        let [from, to] =
+            [p.a_strides, p.l_strides].map(|strides| TilePosition { strides, matrix, from: [zero, zero], size });
         let nothing = Element::constant(b, dtype, 0.0);
         let loaded = |offset| if self.conjugate { p.a.load(offset).conjugate() } else { p.a.load(offset) };
         let tile = Tile::new(b, dtype, rows, together);
         tile.fill(&from, loaded);
         b.barrier();
-        let held: Vec<ElementVar> = (0..rows).map(|column| ElementVar::var(b, tile.load(row, b.u32(column)))).collect();
+        let elements: Vec<ElementVar> =
+            (0..rows).map(|column| ElementVar::var(b, tile.load(row, b.u32(column)))).collect();
         let pivots = SharedElements::shared(b, dtype.real(), together);
-        // As many again, so that what is read for columns beyond the last one is there.
+        // Twice the size, so that reads for columns beyond the last one are in range.
         let told = SharedElements::shared(b, dtype, 2 * rows * together);
         let own_told = here * (2 * rows);
         told.store(own_told + rows + row, nothing);
@@ -74,13 +77,13 @@ impl KernelSpec for Rows {
             let width = rows - start;
             b.for_(start, p.n.min(start + step), 1, |j| {
                 let own = row.eq(j);
-                b.if_(own, || pivots.store(here, Element::Real(held[0].get().real())));
+                b.if_(own, || pivots.store(here, Element::Real(elements[0].get().real())));
                 b.barrier();
                 let pivot = pivots.load(here).real();
                 b.if_(failed.get().eq(0) & !pivot.is_above_zero(), || failed.set(j + 1));
                 let going = failed.get().eq(0);
                 b.if_(own, || diagonal.set(pivot));
-                let below = held[0].get();
+                let below = elements[0].get();
                 let factor = Element::select(going, below.times(math::rsqrt(pivot)), below);
                 told.store(own_told + row, factor);
                 tile.store(row, j, Element::select(row.ge(j), factor, nothing));
@@ -91,15 +94,15 @@ impl KernelSpec for Rows {
                     || {
                         for k in 1..width as usize {
                             let other = told.load(next + k as u32).conjugate();
-                            held[k - 1].set(held[k].get() - factor * other);
+                            elements[k - 1].set(elements[k].get() - factor * other);
                         }
                     },
-                    || (1..width as usize).for_each(|k| held[k - 1].set(held[k].get())),
+                    || (1..width as usize).for_each(|k| elements[k - 1].set(elements[k].get())),
                 );
             });
         }
         let failed = failed.get();
-        // Rows from the failure on keep what they had on the diagonal.
+        // From the failing row on, the diagonal is left as it was.
         let done = failed.eq(0) | (row + 1).lt(failed);
         let root = done.select(math::sqrt(diagonal.get()), diagonal.get());
         let root = Element::of_real(dtype, root);

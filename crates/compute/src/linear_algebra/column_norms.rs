@@ -1,12 +1,12 @@
-//! Kernels of columns' lengths: the lengths, powers of two that bring matrices to length one, and
-//! what multiplies with them.
+//! Kernels for norms of columns: the norms, powers of two that scale matrices to norm one, and the
+//! scaling.
 
 use crate::complex::parts::as_real;
 use crate::context::Context;
 use crate::error::Result;
 use crate::linear_algebra::element::{Element, InputElements};
 use crate::linear_algebra::matrices::{self, MatrixStrides};
-use crate::linear_algebra::workgroup_sums::{Joined, THREADS, larger};
+use crate::linear_algebra::workgroup_sums::{THREADS, WorkgroupReduction, larger};
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::view::View;
 use dml_engine::interface::{Index, U32};
@@ -14,13 +14,14 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value, math};
 
-/// The lengths of the columns of `[batch, rows, n]`, `[batch, n]`. No square overflows or vanishes.
+/// The norms of the columns of `[batch, rows, n]`, as `[batch, n]`. No square overflows or
+/// underflows.
 pub fn norms(cx: &Context, x: &View) -> Result<View> {
     run_norms(cx, x, false)
 }
 
-/// The largest absolute values in the columns, of the parts of complex numbers, which are as finite
-/// as the numbers are.
+/// The largest absolute value in each column, of real and imaginary parts for complex numbers. It
+/// is finite if and only if all numbers of the column are.
 pub fn extents(cx: &Context, x: &View) -> Result<View> {
     run_norms(cx, x, true)
 }
@@ -35,10 +36,10 @@ fn run_norms(cx: &Context, x: &View, extents: bool) -> Result<View> {
     Ok(norms)
 }
 
-/// For matrices whose columns have these lengths (or extents) the powers of two, `[batch]`, that
-/// they are to be divided by to have a length of about one (or, as extents say too little, of up to
-/// the root of their rows times as much), as far as powers go. `failed`, one int32, becomes 1 where
-/// a length is not finite.
+/// For each matrix the power of two, `[batch]`, by which it is to be divided so that its largest
+/// column has a norm of about one. If `norms` are extents, which underestimate norms, the result's
+/// norm is up to the square root of the number of rows larger. Powers are limited to normal
+/// numbers. `failed`, one int32, becomes 1 if a norm is not finite.
 pub fn powers(cx: &Context, norms: &View, failed: &View) -> Result<View> {
     let [batch, n] = [norms.sizes[0], norms.sizes[1]];
     let powers = cx.empty(norms.dtype, &[batch])?;
@@ -48,8 +49,8 @@ pub fn powers(cx: &Context, norms: &View, failed: &View) -> Result<View> {
     Ok(powers)
 }
 
-/// Multiplies `x`, real or complex and without gaps, in place, as many elements of it after another
-/// as `powers` goes into, with one of the powers, or with its reciprocal.
+/// Multiplies `x`, which is real or complex and dense, in place by the powers or their reciprocals,
+/// each of which applies to an equal part of the elements.
 pub fn scale(cx: &Context, x: &View, powers: &View, reciprocal: bool) -> Result<()> {
     let x = &if x.dtype.is_complex() { as_real(x) } else { x.clone() };
     let (numel, each) = (x.numel(), x.numel() / powers.numel());
@@ -57,12 +58,12 @@ pub fn scale(cx: &Context, x: &View, powers: &View, reciprocal: bool) -> Result<
     cx.run_threads(&spec, &ScaleArguments { x, powers, numel, each }, numel as u64)
 }
 
-/// A workgroup takes a column.
+/// One workgroup for each column.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Norms {
     dtype: DType,
     index: ScalarType,
-    /// Their largest numbers are wanted, not their lengths.
+    /// Computes the largest number instead of the norm.
     extents: bool,
 }
 
@@ -77,10 +78,10 @@ parameters! {
     }
 }
 
-/// The root of the sum of squares of values that the workgroup's invocations have, taken apart into
-/// the largest of them and the rest. `each` hands over an invocation's own.
+/// The square root of the sum of squares of the values of the workgroup's invocations, as two
+/// factors: the largest absolute value and the rest. `each` passes an invocation's values on.
 fn length<'b>(b: &'b Builder, compute: ScalarType, each: impl Fn(&dyn Fn(Value<'b>))) -> (Value<'b>, Value<'b>) {
-    let joined = Joined::new(b, compute, 1);
+    let joined = WorkgroupReduction::new(b, compute, 1);
     let zero = b.float(compute, 0.0);
     let largest = b.var(zero);
     each(&|x| largest.set(larger(largest.get(), x.abs())));
@@ -106,7 +107,7 @@ impl KernelSpec for Norms {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: NormsParameters<'b>) {
-        let (matrix, column) = matrices::own_tile(b, p.batch, p.n);
+        let (matrix, column) = matrices::workgroup_tile(b, p.batch, p.n);
         let local = b.local_id(0);
         let (largest, root) = length(b, self.dtype.compute(), |take| {
             b.for_(local, p.rows, THREADS, |row| match p.x.load(p.strides.at(matrix, row, column)) {
@@ -121,7 +122,7 @@ impl KernelSpec for Norms {
     }
 }
 
-/// A workgroup takes a matrix.
+/// One workgroup for each matrix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Powers {
     dtype: DType,
@@ -149,13 +150,13 @@ impl KernelSpec for Powers {
 
     fn write<'b>(&self, b: &'b Builder, p: PowersParameters<'b>) {
         let compute = self.dtype.compute();
-        let (matrix, _) = matrices::own_tile(b, p.batch, b.u32(1));
+        let (matrix, _) = matrices::workgroup_tile(b, p.batch, b.u32(1));
         let local = b.local_id(0);
         let first = matrix.cast(self.index) * p.n.cast(self.index);
         let (largest, root) = length(b, compute, |take| {
             b.for_(local, p.n, THREADS, |column| take(p.norms.load(first + column.cast(self.index))));
         });
-        // The exponents alone. The power's reciprocal is a normal number, too.
+        // Keeps the exponent alone, limited so that the power's reciprocal is a normal number, too.
         let (bits, mask, limit) = match compute {
             ScalarType::F32 => (ScalarType::U32, u64::from(f32::INFINITY.to_bits()), 126),
             _ => (ScalarType::U64, f64::INFINITY.to_bits(), 1022),
@@ -171,7 +172,7 @@ impl KernelSpec for Powers {
     }
 }
 
-/// An invocation takes an element.
+/// One invocation for each element.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Scale {
     dtype: DType,
@@ -184,7 +185,7 @@ parameters! {
         x: Output = s.dtype,
         powers: Input = s.dtype,
         numel: Index = s.index,
-        /// Elements of a power.
+        /// Number of elements for each power.
         each: Index = s.index,
     }
 }

@@ -1,15 +1,16 @@
-//! Deflation: what a modification of rank one `D + rho z z^T` of a diagonal leaves as it is, and
-//! the rotations that make it more.
+//! Deflation: finds the eigenpairs that a rank-one modification `D + rho z z^T` of a diagonal
+//! leaves unchanged, and the rotations that create more of them.
 //!
-//! As LAPACK's `laed2` has it (Dongarra, Sorensen, "A fully parallel algorithm for the symmetric
-//! eigenvalue problem", 1987): an element of z that is next to nothing leaves its eigenvalue alone,
-//! and of two eigenvalues that are next to equal a rotation frees one. How many are left only the
-//! device knows: they come first in arrays that have room for all.
+//! As in LAPACK's `laed2` (Dongarra, Sorensen, "A fully parallel algorithm for the symmetric
+//! eigenvalue problem", 1987): a negligible element of z leaves its eigenvalue unchanged, and of
+//! two nearly equal eigenvalues one is deflated by a rotation. How many are not deflated is known
+//! only on the device: arrays have room for all, and those come first.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::linear_algebra::matrices;
-use crate::linear_algebra::workgroup_sums::{Joined, THREADS, larger};
+use crate::linear_algebra::rank_one_modification::{AdjacentParts, RankOneModification, coupling};
+use crate::linear_algebra::workgroup_sums::{THREADS, WorkgroupReduction, larger};
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::view::View;
 use dml_engine::interface::{Index, U32};
@@ -17,82 +18,47 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value, math};
 
-/// Numbers of a merge's counts: eigenvalues that are left, and rotations.
+/// Entries of a merge's counts: eigenvalues that are not deflated, and rotations.
 const COUNTS: i64 = 2;
 
-/// Pairs of neighbouring parts of tridiagonal matrices, which are to be merged.
-pub struct Halves<'a> {
-    /// Eigenvalues of the parts, ascending, `[merges, size]`: two parts after one another.
-    pub values: &'a View,
-    /// Their eigenvectors in columns, `[2 merges, size / 2, size / 2]`, contiguous.
-    pub vectors: &'a View,
-    /// What stands beside the diagonals of the whole matrices, `[batch, n]`.
-    pub beside: &'a View,
-}
-
-impl Halves<'_> {
-    /// Merges, and eigenvalues of each.
-    pub fn sizes(&self) -> [i64; 2] {
-        [self.values.sizes[0], self.values.sizes[1]]
-    }
-
-    /// Merges of a matrix.
-    pub fn merges_of_one(&self) -> i64 {
-        self.values.sizes[0] / self.beside.sizes[0]
-    }
-}
-
-/// Modifications of rank one, deflated.
-pub struct Deflated {
-    /// The diagonals, ascending, and z, `[merges, size]`: what is left comes first.
+/// Rank-one modifications after deflation.
+pub struct Deflation {
+    /// The diagonal, ascending, and z, `[merges, size]`: eigenvalues that are not deflated come
+    /// first.
     pub poles: View,
     pub z: View,
-    /// `[merges, COUNTS]`
+    /// The number of eigenvalues that are not deflated, and of rotations, `[merges, COUNTS]`.
     pub counts: View,
-    /// Behind room for what is left, the eigenvalues that are done, `[merges, size]`.
+    /// The deflated eigenvalues, at the end, `[merges, size]`. The entries before them are left for
+    /// the others.
     pub values: View,
-    /// For each eigenvector of the parts where its eigenvalue is among `poles` or `values`,
+    /// For each eigenvector of the parts the index of its eigenvalue in `poles` or `values`,
     /// `[merges, size]`.
     pub slots: View,
-    /// Rotations of pairs of eigenvectors, `[merges, 2 size]`: two of them, and cosine and sine.
+    /// Rotations of pairs of eigenvectors, `[merges, 2 size]`: the two indices, and cosine and
+    /// sine.
     pairs: View,
-    turns: View,
+    angles: View,
 }
 
-impl Deflated {
-    /// Of the merges of these parts.
-    pub fn of(cx: &Context, halves: &Halves) -> Result<Deflated> {
+impl Deflation {
+    /// Deflates the merges of these parts.
+    pub fn of(cx: &Context, halves: &AdjacentParts) -> Result<Deflation> {
         let [merges, size] = halves.sizes();
-        let (real, n) = (halves.values.dtype, halves.beside.sizes[1]);
-        let [poles, z, values] = [(); 3].map(|()| cx.empty(real, &[merges, size]));
-        let (poles, z, values) = (poles?, z?, values?);
-        let order = cx.empty(DType::I32, &[merges, size])?;
+        let (real, n) = (halves.values.dtype, halves.off_diagonal.sizes[1]);
+        let RankOneModification { poles, z, order } = RankOneModification::of(cx, halves)?;
         let index = matrices::index_of(&[halves.vectors]);
-        let merges_of_one = halves.merges_of_one() as u32;
-        let arguments = MergeArguments {
-            values: halves.values,
-            vectors: halves.vectors,
-            beside: halves.beside,
-            poles: &poles,
-            z: &z,
-            order: &order,
-            numel: poles.numel(),
-            size: size as u32,
-            n: n as u32,
-            merges_of_one,
-        };
-        cx.run_threads(&Merge { dtype: real, index }, &arguments, poles.numel() as u64)?;
-        let deflated = Deflated {
+        let deflated = Deflation {
             poles,
             z,
             counts: cx.empty(DType::I32, &[merges, COUNTS])?,
-            values,
+            values: cx.empty(real, &[merges, size])?,
             slots: cx.empty(DType::I32, &[merges, size])?,
             pairs: cx.empty(DType::I32, &[merges, 2 * size])?,
-            turns: cx.empty(real, &[merges, 2 * size])?,
+            angles: cx.empty(real, &[merges, 2 * size])?,
         };
         let arguments = DeflateArguments {
-            beside: halves.beside,
+            off_diagonal: halves.off_diagonal,
             order: &order,
             poles: &deflated.poles,
             z: &deflated.z,
@@ -100,114 +66,38 @@ impl Deflated {
             values: &deflated.values,
             slots: &deflated.slots,
             pairs: &deflated.pairs,
-            turns: &deflated.turns,
+            angles: &deflated.angles,
             merges: merges as u32,
             size: size as u32,
             n: n as u32,
-            merges_of_one,
+            merges_of_one: halves.merges_of_one() as u32,
         };
         cx.run(&Deflate { dtype: real, index }, &arguments, matrices::workgroups(merges, 1))?;
         Ok(deflated)
     }
 
-    /// Applies the rotations to the rows of `u`, `[merges, size, size]` contiguous: its columns are
-    /// then eigenvectors of what was not rotated.
-    pub fn turn_back(&self, cx: &Context, u: &View) -> Result<()> {
+    /// Applies the inverse rotations to the rows of `u`, `[merges, size, size]` contiguous: its
+    /// columns are then the eigenvectors of the modification before the rotations.
+    pub fn apply_inverse_rotations(&self, cx: &Context, u: &View) -> Result<()> {
         let [merges, size] = [u.sizes[0], u.sizes[1]];
         let columns = merges * size;
-        let arguments = TurnBackArguments {
+        let arguments = InverseRotationsArguments {
             u,
             counts: &self.counts,
             pairs: &self.pairs,
-            turns: &self.turns,
+            angles: &self.angles,
             columns,
             size: size as u32,
         };
-        cx.run_threads(&TurnBack { dtype: u.dtype, index: matrices::index_of(&[u]) }, &arguments, columns as u64)
+        cx.run_threads(
+            &ApplyInverseRotations { dtype: u.dtype, index: matrices::index_of(&[u]) },
+            &arguments,
+            columns as u64,
+        )
     }
 }
 
-/// What couples the two parts of a merge: the element beside the diagonal, or 0 where the second
-/// part is beyond the matrix.
-pub fn coupling<'b>(
-    beside: dml_kernel::Pointer<'b>,
-    index: ScalarType,
-    (merge, merges_of_one): (Value<'b>, Value<'b>),
-    (size, n): (Value<'b>, Value<'b>),
-) -> Value<'b> {
-    let matrix = merge / merges_of_one;
-    let split = (merge - matrix * merges_of_one) * size + size / 2;
-    let value = beside.load(matrix.cast(index) * n.cast(index) + (split.min(n) - 1).cast(index));
-    split.lt(n).select(value, value.like(0.0))
-}
-
-/// Merges two ascending lists of eigenvalues, and makes z of the eigenvectors' elements at the
-/// split. An invocation takes an eigenvalue.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Merge {
-    dtype: DType,
-    index: ScalarType,
-}
-
-parameters! {
-    Merge as s => MergeArguments, MergeParameters {
-        values: Input = s.dtype,
-        vectors: Input = s.dtype,
-        beside: Input = s.dtype,
-        poles: Output = s.dtype,
-        z: Output = s.dtype,
-        /// Which eigenvector an element of these is of.
-        order: Output = DType::I32,
-        numel: Index = s.index,
-        size: U32,
-        n: U32,
-        merges_of_one: U32,
-    }
-}
-
-impl KernelSpec for Merge {
-    fn name(&self) -> &'static str {
-        "merge_eigenvalues"
-    }
-
-    fn write<'b>(&self, b: &'b Builder, p: MergeParameters<'b>) {
-        let index = self.index;
-        let id = linear_id(b, index);
-        b.if_(id.lt(p.numel), || {
-            let size = p.size.cast(index);
-            let merge = id / size;
-            let (first, i) = (merge * size, (id % size).cast(ScalarType::U32));
-            let half = p.size / 2;
-            let second = i.ge(half);
-            let own = second.select(i - half, i);
-            let value = p.values.load(id);
-            // How many of the other list come before: of equal ones those of the first.
-            let other = first + second.select(b.u32(0), half).cast(index);
-            let (low, high) = (b.var(b.u32(0)), b.var(half));
-            b.while_(
-                || low.get().lt(high.get()),
-                || {
-                    let middle = (low.get() + high.get()) / 2;
-                    let there = p.values.load(other + middle.cast(index));
-                    let comes = there.lt(value) | (second & there.eq(value));
-                    low.set(comes.select(middle + 1, low.get()));
-                    high.set(comes.select(high.get(), middle));
-                },
-            );
-            let to = first + (own + low.get()).cast(index);
-            let rho = coupling(p.beside, index, (merge.cast(ScalarType::U32), p.merges_of_one), (p.size, p.n));
-            let part = merge * 2 + second.cast(index);
-            let row = second.select(b.u32(0), half - 1);
-            let at = (part * half.cast(index) + row.cast(index)) * half.cast(index) + own.cast(index);
-            let z = p.vectors.load(at) * std::f64::consts::FRAC_1_SQRT_2;
-            p.poles.store(to, value);
-            p.z.store(to, (second & rho.is_below_zero()).select(-z, z));
-            p.order.store(to, i.cast(ScalarType::I32));
-        });
-    }
-}
-
-/// Deflates. A workgroup takes a merge, and one invocation of it goes through the eigenvalues.
+/// Deflates. One workgroup for each merge, in which one invocation iterates over the eigenvalues.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Deflate {
     dtype: DType,
@@ -216,7 +106,7 @@ struct Deflate {
 
 parameters! {
     Deflate as s => DeflateArguments, DeflateParameters {
-        beside: Input = s.dtype,
+        off_diagonal: Input = s.dtype,
         order: Input = DType::I32,
         poles: Output = s.dtype,
         z: Output = s.dtype,
@@ -224,7 +114,7 @@ parameters! {
         values: Output = s.dtype,
         slots: Output = DType::I32,
         pairs: Output = DType::I32,
-        turns: Output = s.dtype,
+        angles: Output = s.dtype,
         merges: U32,
         size: U32,
         n: U32,
@@ -243,23 +133,23 @@ impl KernelSpec for Deflate {
 
     fn write<'b>(&self, b: &'b Builder, p: DeflateParameters<'b>) {
         let (index, compute) = (self.index, self.dtype.compute());
-        let (merge, _) = matrices::own_tile(b, p.merges, b.u32(1));
+        let (merge, _) = matrices::workgroup_tile(b, p.merges, b.u32(1));
         let local = b.local_id(0);
         let first = merge.cast(index) * p.size.cast(index);
         let at = |i: Value<'b>| first + i.cast(index);
         let zero = b.float(compute, 0.0);
-        let rho = coupling(p.beside, index, (merge, p.merges_of_one), (p.size, p.n)).abs() * 2.0;
-        // What beyond the matrix there is to fill the parts has no z, and says nothing of how large
-        // eigenvalues are.
-        let joined = Joined::new(b, compute, 1);
+        let rho = coupling(p.off_diagonal, index, (merge, p.merges_of_one), (p.size, p.n)).abs() * 2.0;
+        // Eigenvalues that pad a part beyond the matrix have z = 0, and do not count for the
+        // tolerance.
+        let joined = WorkgroupReduction::new(b, compute, 1);
         let largest = b.var(rho);
         b.for_(local, p.size, THREADS, |i| {
             let counts = !p.z.load(at(i)).is_zero();
             largest.set(larger(largest.get(), counts.select(p.poles.load(at(i)).abs(), zero)));
         });
         joined.join(&[largest], larger);
-        // Nor is anything left that is so small beside a matrix of length one that quotients would
-        // overflow when they are squared.
+        // The tolerance has a minimum, so that the squares of quotients do not overflow. The
+        // matrix's norm is about one.
         let (epsilon, least) = match compute {
             ScalarType::F64 => (f64::EPSILON, 2f64.powi(-500)),
             _ => (f32::EPSILON.into(), 2f64.powi(-56)),
@@ -269,7 +159,8 @@ impl KernelSpec for Deflate {
 
         b.if_(local.eq(0), || {
             let (left, end, rotations) = (b.var(b.u32(0)), b.var(p.size), b.var(b.u32(0)));
-            // One that is left unless the next is next to equal.
+            // The candidate: the last eigenvalue that is not deflated, unless the next one is
+            // nearly equal.
             let none = b.u32(u32::MAX);
             let (pole, z, vector) = (b.var(zero), b.var(zero), b.var(none));
             let slot = |vector: Value<'b>, to: Value<'b>| p.slots.store(at(vector), to.cast(ScalarType::I32));
@@ -308,8 +199,8 @@ impl KernelSpec for Deflate {
                                 let here = first * 2 + (rotations.get() * 2).cast(index);
                                 p.pairs.store(here, vector.get().cast(ScalarType::I32));
                                 p.pairs.store(here + 1, next_vector.cast(ScalarType::I32));
-                                p.turns.store(here, cosine);
-                                p.turns.store(here + 1, sine);
+                                p.angles.store(here, cosine);
+                                p.angles.store(here + 1, sine);
                                 rotations.set(rotations.get() + 1);
                                 let (one, other) = (pole.get() * c + next * s, pole.get() * s + next * c);
                                 done(one, vector.get());
@@ -331,47 +222,47 @@ impl KernelSpec for Deflate {
     }
 }
 
-/// How many eigenvalues of a merge are left (u32), of its counts.
+/// The number of a merge's eigenvalues that are not deflated (u32), from `counts`.
 pub fn left<'b>(counts: dml_kernel::Pointer<'b>, index: ScalarType, merge: Value<'b>) -> Value<'b> {
     counts.load(merge.cast(index) * (COUNTS as u32)).cast(ScalarType::U32)
 }
 
-/// Applies rotations to rows, the last one first. An invocation takes a column.
+/// Applies inverse rotations to rows, the last rotation first. One invocation for each column.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct TurnBack {
+struct ApplyInverseRotations {
     dtype: DType,
     index: ScalarType,
 }
 
 parameters! {
-    TurnBack as s => TurnBackArguments, TurnBackParameters {
+    ApplyInverseRotations as s => InverseRotationsArguments, InverseRotationsParameters {
         u: Output = s.dtype,
         counts: Input = DType::I32,
         pairs: Input = DType::I32,
-        turns: Input = s.dtype,
+        angles: Input = s.dtype,
         columns: Index = s.index,
         size: U32,
     }
 }
 
-impl KernelSpec for TurnBack {
+impl KernelSpec for ApplyInverseRotations {
     fn name(&self) -> &'static str {
         "turn_back_rows"
     }
 
-    fn write<'b>(&self, b: &'b Builder, p: TurnBackParameters<'b>) {
+    fn write<'b>(&self, b: &'b Builder, p: InverseRotationsParameters<'b>) {
         let index = self.index;
         let id = linear_id(b, index);
         b.if_(id.lt(p.columns), || {
             let size = p.size.cast(index);
             let (merge, column) = (id / size, id % size);
             let rotations = p.counts.load(merge * (COUNTS as u32) + 1).cast(ScalarType::U32);
-            b.for_(0, rotations, 1, |turn| {
-                let here = merge * size * 2 + ((rotations - 1 - turn) * 2).cast(index);
+            b.for_(0, rotations, 1, |step| {
+                let here = merge * size * 2 + ((rotations - 1 - step) * 2).cast(index);
                 let row = |i: u32| (merge * size + p.pairs.load(here + i).cast(index)) * size + column;
                 let (x_at, y_at) = (row(0), row(1));
                 let (x, y) = (p.u.load(x_at), p.u.load(y_at));
-                let (cosine, sine) = (p.turns.load(here), p.turns.load(here + 1));
+                let (cosine, sine) = (p.angles.load(here), p.angles.load(here + 1));
                 p.u.store(x_at, cosine * x - sine * y);
                 p.u.store(y_at, sine * x + cosine * y);
             });
@@ -387,9 +278,8 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (dtype, index) in [(DType::F32, ScalarType::U32), (DType::F64, ScalarType::U64)] {
-            accepted(&Merge { dtype, index }.build());
             accepted(&Deflate { dtype, index }.build());
-            accepted(&TurnBack { dtype, index }.build());
+            accepted(&ApplyInverseRotations { dtype, index }.build());
         }
     }
 }

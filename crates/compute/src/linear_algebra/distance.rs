@@ -1,13 +1,16 @@
-//! Distances between all pairs of rows: cdist and pdist with any norm, and their gradients.
+//! Distances between all pairs of rows in any norm, and their gradients.
 //!
 //! Each is a reduction over views in which the rows of one side, or the columns, are repeated.
-//! Differences are taken before they are squared, so that rows that are close together lose no
-//! digits.
+//! Differences are computed before squaring, so that rows that are close together lose no digits.
 
 use crate::context::Context;
+use crate::dtype::accumulator;
 use crate::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::reduction::fold::{Fold, Scope, Values};
+use crate::reduction::axes::Axes;
+use crate::reduction::fold::{Fold, FoldScope, Reduction, Values};
+use crate::reduction::reduce;
+use crate::scalar::Scalar as Number;
 use crate::view::View;
 use crate::view::layout::index_type;
 use dml_engine::interface::Index;
@@ -16,9 +19,42 @@ use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value, math};
 use smallvec::{SmallVec, smallvec};
 
+/// Rows of two sides, both `[.., rows of the first, rows of the second, columns]`, each expanded
+/// over the other's rows, of one floating dtype.
+pub struct Pair<'t> {
+    /// The rows of the first side.
+    pub first: &'t View,
+    /// The rows of the second side.
+    pub second: &'t View,
+}
+
+impl Pair<'_> {
+    /// Writes the `p`-norm of the difference of each pair of rows:
+    /// `[.., rows of the first, rows of the second]`.
+    pub fn distances(&self, cx: &Context, p: f64, out: &View) -> Result<()> {
+        let dtype = accumulator(self.first.dtype);
+        let fold = Distance { order: Order::of(p), scalar: dtype.compute() };
+        let axes = Axes::of_dims(&[-1], self.first.dim(), false);
+        let inputs = [self.first, self.second];
+        let numbers = power(dtype, p);
+        reduce(cx, &fold, &Reduction { inputs: &inputs, outs: &[out], axes, tables: &[], numbers: &numbers })
+    }
+
+    /// Writes the gradient of the first rows, `[.., rows of the first, columns]`. `distance` and
+    /// its gradient `grad` are expanded to the shape of the rows.
+    pub fn gradient(&self, cx: &Context, p: f64, grad: &View, distance: &View, out: &View) -> Result<()> {
+        let dtype = accumulator(self.first.dtype);
+        let fold = Gradient { order: Order::of(p), scalar: dtype.compute() };
+        let axes = Axes::of_dims(&[-2], self.first.dim(), false);
+        let inputs = [grad, self.first, self.second, distance];
+        let numbers = power(dtype, p);
+        reduce(cx, &fold, &Reduction { inputs: &inputs, outs: &[out], axes, tables: &[], numbers: &numbers })
+    }
+}
+
 /// The order of the norm.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Order {
+enum Order {
     Zero,
     One,
     Two,
@@ -27,7 +63,7 @@ pub enum Order {
 }
 
 impl Order {
-    pub fn of(p: f64) -> Order {
+    fn of(p: f64) -> Order {
         match p {
             0.0 => Order::Zero,
             1.0 => Order::One,
@@ -40,9 +76,9 @@ impl Order {
 
 /// Norm of the difference of two rows; `numbers[0]` is p.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Distance {
-    pub order: Order,
-    pub scalar: ScalarType,
+struct Distance {
+    order: Order,
+    scalar: ScalarType,
 }
 
 impl Fold for Distance {
@@ -54,11 +90,11 @@ impl Fold for Distance {
         smallvec![self.scalar]
     }
 
-    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+    fn identity<'b>(&self, s: &FoldScope<'b>) -> Values<'b> {
         smallvec![s.b.float(self.scalar, 0.0)]
     }
 
-    fn map<'b>(&self, s: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+    fn map<'b>(&self, s: &FoldScope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
         let size = (elements[0].cast(self.scalar) - elements[1].cast(self.scalar)).abs();
         smallvec![match self.order {
             Order::Zero => (size.is_nan() | size.eq(0.0)).select(size, 1.0),
@@ -68,12 +104,12 @@ impl Fold for Distance {
         }]
     }
 
-    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+    fn combine<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
         let (x, y) = (x[0], y[0]);
         smallvec![if self.order == Order::Infinity { (x.gt(y) | x.is_nan()).select(x, y) } else { x + y }]
     }
 
-    fn project<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, s: &FoldScope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![match self.order {
             Order::Two => math::sqrt(x[0]),
             Order::General => math::pow(x[0], 1.0 / s.numbers[0]),
@@ -85,9 +121,9 @@ impl Fold for Distance {
 /// Sums the gradient over the rows of the other side: inputs are the gradient, both rows and the
 /// distance.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Gradient {
-    pub order: Order,
-    pub scalar: ScalarType,
+struct Gradient {
+    order: Order,
+    scalar: ScalarType,
 }
 
 impl Fold for Gradient {
@@ -99,11 +135,11 @@ impl Fold for Gradient {
         smallvec![self.scalar]
     }
 
-    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+    fn identity<'b>(&self, s: &FoldScope<'b>) -> Values<'b> {
         smallvec![s.b.float(self.scalar, 0.0)]
     }
 
-    fn map<'b>(&self, s: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+    fn map<'b>(&self, s: &FoldScope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
         let [grad, x, y, distance] = [0, 1, 2, 3].map(|i| elements[i].cast(self.scalar));
         let difference = x - y;
         let size = difference.abs();
@@ -113,36 +149,38 @@ impl Fold for Gradient {
             Order::Zero => zero,
             Order::One => signed,
             Order::Two => distance.eq(0.0).select(zero, grad * difference / distance),
-            // An infinite difference is not told from an infinite distance: NaN, as on the CPU.
+            // An infinite difference cannot be distinguished from an infinite distance: NaN, as on
+            // the CPU.
             Order::Infinity =>
                 (size - distance).is_nan().select(size - distance, size.eq(distance).select(signed, zero)),
             Order::General => {
                 let power: Value = s.numbers[0] - 1.0;
                 let slope = signed * math::pow(size, power) / math::pow(distance, power);
-                // Where rows are alike, and where a power below 1 has no slope.
+                // The derivative is 0 for equal rows, and where a power below 1 has none.
                 let flat = distance.eq(0.0) | size.eq(0.0) & power.lt(0.0);
                 flat.select(zero, slope)
             }
         }]
     }
 
-    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+    fn combine<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
         smallvec![x[0] + y[0]]
     }
 
-    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![x[0]]
     }
 }
 
-pub fn power(dtype: DType, p: f64) -> SmallVec<[(DType, crate::scalar::Scalar); 1]> {
+/// The parameters of the folds: the order itself, if the code uses it.
+fn power(dtype: DType, p: f64) -> SmallVec<[(DType, Number); 1]> {
     match Order::of(p) {
-        Order::General => smallvec![(dtype, crate::scalar::Scalar::Double(p))],
+        Order::General => smallvec![(dtype, Number::Double(p))],
         _ => SmallVec::new(),
     }
 }
 
-/// Copies between a symmetric square (whose diagonal is 0) and a row of its elements above the
+/// Copies between a symmetric matrix (whose diagonal is 0) and a vector of its elements above the
 /// diagonal.
 pub fn pairs(cx: &Context, square: &View, row: &View, n: i64, to_row: bool) -> Result<()> {
     let spec = Pairs { dtype: square.dtype, to_row, index: index_type(n * n) };
@@ -150,7 +188,7 @@ pub fn pairs(cx: &Context, square: &View, row: &View, n: i64, to_row: bool) -> R
     cx.run_threads(&spec, &PairArguments { read, written, n }, (n * n) as u64)
 }
 
-/// Everything that changes the code of [`pairs`].
+/// Specialisation of [`pairs`]: everything that changes its code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Pairs {
     dtype: DType,

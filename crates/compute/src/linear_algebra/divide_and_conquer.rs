@@ -1,16 +1,17 @@
 //! Eigenvalues and eigenvectors of symmetric tridiagonal matrices by divide and conquer.
 //!
-//! Cuppen, "A divide and conquer method for the symmetric tridiagonal eigenproblem", 1981: less a
-//! matrix of rank one, a tridiagonal matrix is two smaller ones, and their eigenvectors take it to
-//! a [diagonal modified by a matrix of rank one](super::secular_equation). The smallest parts are
-//! [Jacobi's](super::two_sided_jacobi). All parts of a size have the same launches: a matrix is
-//! filled up with eigenvalues of their own, beyond those that it has, so that it has twice, four
-//! times, eight times as many rows as a smallest part.
+//! Cuppen, "A divide and conquer method for the symmetric tridiagonal eigenproblem", 1981: a
+//! tridiagonal matrix minus a matrix of rank one is block-diagonal with two smaller ones, whose
+//! eigenvectors transform it to a [diagonal plus a matrix of rank one](super::secular_equation).
+//! The smallest parts are decomposed by [Jacobi's method](super::two_sided_jacobi). All parts of
+//! one size are processed by the same launches: a matrix is padded with larger eigenvalues, so that
+//! its size is a power of two times the smallest part's.
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::linear_algebra::deflation::{Deflated, Halves};
-use crate::linear_algebra::matrices::{self, Into};
+use crate::linear_algebra::deflation::Deflation;
+use crate::linear_algebra::matrices::{self, Update};
+use crate::linear_algebra::rank_one_modification::AdjacentParts;
 use crate::linear_algebra::tridiagonal::Tridiagonal;
 use crate::linear_algebra::{secular_equation, two_sided_jacobi};
 use crate::primitives::kernel::{Input, KernelSpec, Output};
@@ -32,7 +33,7 @@ pub fn decompose(cx: &Context, t: &Tridiagonal) -> Result<(View, View)> {
     let rows = cx.empty(real, &[batch * parts, size, size])?;
     let arguments = PartsArguments {
         diagonal: &t.diagonal,
-        beside: &t.beside,
+        off_diagonal: &t.off_diagonal,
         bounds: &t.bounds,
         rows: &rows,
         numel: rows.numel(),
@@ -40,7 +41,11 @@ pub fn decompose(cx: &Context, t: &Tridiagonal) -> Result<(View, View)> {
         parts: parts as u32,
         n: n as u32,
     };
-    cx.run_threads(&Parts { dtype: real, index: matrices::index_of(&[&rows]) }, &arguments, rows.numel() as u64)?;
+    cx.run_threads(
+        &LeafMatrices { dtype: real, index: matrices::index_of(&[&rows]) },
+        &arguments,
+        rows.numel() as u64,
+    )?;
     let mut values = cx.empty(real, &[batch * parts, size])?;
     let mut vectors = cx.empty(real, &[batch * parts, size, size])?;
     two_sided_jacobi::decompose(cx, &rows, &values, &vectors)?;
@@ -49,44 +54,45 @@ pub fn decompose(cx: &Context, t: &Tridiagonal) -> Result<(View, View)> {
         (parts, size) = (parts / 2, size * 2);
         let (merges, half) = (batch * parts, size / 2);
         let pairs = values.as_strided(&[merges, size], &[size, 1], 0);
-        let halves = Halves { values: &pairs, vectors: &vectors, beside: &t.beside };
-        let deflated = Deflated::of(cx, &halves)?;
+        let halves = AdjacentParts { values: &pairs, vectors: &vectors, off_diagonal: &t.off_diagonal };
+        let deflated = Deflation::of(cx, &halves)?;
         let (merged, u) = secular_equation::solve(cx, &halves, &deflated)?;
-        deflated.turn_back(cx, &u)?;
-        // Rows of a part are those of its eigenvectors times rows of `u`.
+        deflated.apply_inverse_rotations(cx, &u)?;
+        // The rows of a part's eigenvectors are its old eigenvectors times rows of `u`.
         let apart = [half * size, size, 1];
         let next = cx.empty(real, &[merges, size, size])?;
         let [u, out] = [&u, &next].map(|t| t.as_strided(&[2 * merges, half, size], &apart, 0));
-        matrices::multiply(cx, [&vectors, &u], &out, Into::Written)?;
+        matrices::multiply(cx, [&vectors, &u], &out, Update::Overwrite)?;
         (values, vectors) = (merged, next);
     }
-    // What a matrix was filled up with comes last.
+    // The padding's eigenvalues come last.
     let values = values.as_strided(&[batch, n], &[whole, 1], 0);
     Ok((values, vectors.as_strided(&[batch, n, n], &[whole * whole, whole, 1], 0)))
 }
 
-/// Writes the smallest parts of tridiagonal matrices as squares. An invocation takes an element.
+/// Writes the smallest parts of tridiagonal matrices as square matrices. One invocation for each
+/// element.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Parts {
+struct LeafMatrices {
     dtype: DType,
     index: ScalarType,
 }
 
 parameters! {
-    Parts as s => PartsArguments, PartsParameters {
+    LeafMatrices as s => PartsArguments, PartsParameters {
         diagonal: Input = s.dtype,
-        beside: Input = s.dtype,
+        off_diagonal: Input = s.dtype,
         bounds: Input = s.dtype,
         rows: Output = s.dtype,
         numel: Index = s.index,
         size: U32,
-        /// Of a matrix.
+        /// Number of parts of a matrix.
         parts: U32,
         n: U32,
     }
 }
 
-impl KernelSpec for Parts {
+impl KernelSpec for LeafMatrices {
     fn name(&self) -> &'static str {
         "tridiagonal_parts"
     }
@@ -104,8 +110,8 @@ impl KernelSpec for Parts {
             let at = |i: dml_kernel::Value<'b>| matrix * p.n.cast(index) + i.min(p.n - 1).cast(index);
             let bound = p.bounds.load(matrix);
             let zero = bound.like(0.0);
-            // What couples row `i` with the next one.
-            let coupling = |i: dml_kernel::Value<'b>| (i + 1).lt(p.n).select(p.beside.load(at(i)), zero);
+            // The subdiagonal element between row `i` and the next one.
+            let coupling = |i: dml_kernel::Value<'b>| (i + 1).lt(p.n).select(p.off_diagonal.load(at(i)), zero);
             let on_diagonal = || {
                 let i = first + row;
                 let above = (row.eq(0) & i.gt(0)).select(coupling(i.max(1) - 1).abs(), zero);
@@ -113,9 +119,9 @@ impl KernelSpec for Parts {
                 let beyond = bound.is_zero().select(bound.like(1.0), bound * 2.0);
                 i.lt(p.n).select((p.diagonal.load(at(i)) - above) - below, beyond)
             };
-            let is_beside = (row.max(column) - row.min(column)).eq(1);
-            let beside = is_beside.select(coupling(first + row.min(column)), zero);
-            p.rows.store(id, row.eq(column).select(on_diagonal(), beside));
+            let is_adjacent = (row.max(column) - row.min(column)).eq(1);
+            let off_diagonal = is_adjacent.select(coupling(first + row.min(column)), zero);
+            p.rows.store(id, row.eq(column).select(on_diagonal(), off_diagonal));
         });
     }
 }
@@ -128,7 +134,7 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (dtype, index) in [(DType::F32, ScalarType::U32), (DType::F64, ScalarType::U64)] {
-            accepted(&Parts { dtype, index }.build());
+            accepted(&LeafMatrices { dtype, index }.build());
         }
     }
 }

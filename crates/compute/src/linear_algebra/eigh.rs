@@ -1,10 +1,10 @@
 //! Eigenvalues and eigenvectors of symmetric and Hermitian matrices.
 //!
-//! Small ones are [Jacobi's](super::two_sided_jacobi). Others become
-//! [tridiagonal](super::tridiagonal), whose eigenvectors are found by [divide and
-//! conquer](super::divide_and_conquer), and eigenvalues alone by [bisection]. A
-//! matrix is scaled by a power of two for all of it. How much there is to do depends on the sizes
-//! alone: the host waits once, for whether all numbers are finite.
+//! Small matrices are decomposed by [Jacobi's method](super::two_sided_jacobi). Others are reduced
+//! to [tridiagonal](super::tridiagonal) matrices; their eigenvectors are computed by [divide and
+//! conquer](super::divide_and_conquer), eigenvalues alone by [bisection]. Each matrix is scaled by
+//! a power of two. The amount of work depends on the sizes alone: the host waits once, to learn
+//! whether all numbers are finite.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -17,9 +17,9 @@ use crate::scalar::Scalar as Number;
 use crate::view::View;
 
 /// Writes eigenvalues in ascending order to `values`, real `[batch, n]` contiguous, and
-/// eigenvectors to columns of `q`, of Hermitian matrices `a`, `[batch, n, n]` of at least one
-/// element, which get lost. Each has a length of at least about one, and not of much more, or is
-/// zeros.
+/// eigenvectors to the columns of `q`. `a` is Hermitian matrices, `[batch, n, n]` with at least one
+/// element, and is destroyed. Each eigenvector has a norm of at least about one and not much more,
+/// or is zero.
 pub fn vectors_of(cx: &Context, a: &View, values: &View, q: &View) -> Result<()> {
     if a.sizes[1] <= two_sided_jacobi::rows(a.dtype).into() {
         return two_sided_jacobi::decompose(cx, a, values, q);
@@ -35,7 +35,7 @@ pub fn vectors_of(cx: &Context, a: &View, values: &View, q: &View) -> Result<()>
     polish(cx, q)
 }
 
-/// The eigenvalues alone.
+/// Writes eigenvalues alone, as [`vectors_of`] does.
 pub fn values_of(cx: &Context, a: &View, values: &View) -> Result<()> {
     if a.sizes[1] <= two_sided_jacobi::rows(a.dtype).into() {
         let vectors = matrices::empty(cx, a.dtype, &a.sizes)?;

@@ -1,8 +1,7 @@
-//! A number of a matrix in a kernel, real or complex, so that one body is written for both.
+//! A matrix element in a kernel, real or complex, so that the same code builds kernels for both.
 //!
-//! With reals every operation is that of the kernel language itself. A complex tensor lies in
-//! memory as pairs of reals: the element at an offset is at twice the offset, its imaginary part
-//! behind it.
+//! For reals every operation is the kernel language's own. A complex tensor in memory is pairs of
+//! reals: the real part of an element is at twice its offset, followed by the imaginary part.
 
 use crate::primitives::kernel::{Input, Output};
 use crate::view::View;
@@ -12,12 +11,12 @@ use dml_kernel::math::complex::{self, Complex};
 use dml_kernel::{Builder, DType, LocalArray, Operand, Pointer, Shared, Value, Var};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// A number. Those of one kernel are all real or all complex.
+/// An element. Those of one kernel are all real or all complex.
 #[derive(Copy, Clone)]
 pub enum Element<'b> {
-    /// A real one.
+    /// A real number.
     Real(Value<'b>),
-    /// A complex one.
+    /// A complex number.
     Complex(Complex<'b>),
 }
 
@@ -32,17 +31,17 @@ impl<'b> Element<'b> {
         if dtype.is_complex() { C(Complex::real(x)) } else { R(x) }
     }
 
-    /// A real number as one of this kind.
-    pub fn alike(self, x: Value<'b>) -> Self {
+    /// A real number as an element of the same kind as `self`.
+    pub fn of_same_kind(self, x: Value<'b>) -> Self {
         match self {
             R(_) => R(x),
             C(_) => C(Complex::real(x)),
         }
     }
 
-    /// A constant of this kind.
+    /// A constant of the same kind as `self`.
     pub fn like(self, x: f64) -> Self {
-        self.alike(self.real().like(x))
+        self.of_same_kind(self.real().like(x))
     }
 
     /// The real part.
@@ -53,7 +52,7 @@ impl<'b> Element<'b> {
         }
     }
 
-    /// The imaginary part of a complex number.
+    /// The imaginary part; `None` for a real number.
     pub fn imaginary(self) -> Option<Value<'b>> {
         match self {
             R(_) => None,
@@ -61,7 +60,7 @@ impl<'b> Element<'b> {
         }
     }
 
-    /// The conjugate; a real number itself.
+    /// The conjugate; for a real number the number itself.
     pub fn conjugate(self) -> Self {
         match self {
             R(x) => R(x),
@@ -79,8 +78,9 @@ impl<'b> Element<'b> {
         self.map(|x| x / divisor)
     }
 
-    /// `self + a * b`, fused or not as the driver likes: where no zero has to come out.
-    pub fn plus_product(self, a: Self, b: Self) -> Self {
+    /// `self + a * b`; whether it is fused is up to the driver. Not for results that have to be
+    /// exactly zero.
+    pub fn add_product(self, a: Self, b: Self) -> Self {
         match (self, a, b) {
             (R(sum), R(a), R(b)) => R(a.fma(b, sum)),
             (C(sum), C(a), C(b)) => {
@@ -91,9 +91,9 @@ impl<'b> Element<'b> {
         }
     }
 
-    /// `self - a * b`, as [`plus_product`](Self::plus_product).
+    /// `self - a * b`, like [`add_product`](Self::add_product).
     pub fn minus_product(self, a: Self, b: Self) -> Self {
-        self.plus_product(-a, b)
+        self.add_product(-a, b)
     }
 
     fn map(self, f: impl Fn(Value<'b>) -> Value<'b>) -> Self {
@@ -103,7 +103,7 @@ impl<'b> Element<'b> {
         }
     }
 
-    /// How large it is, as LAPACK compares pivots: `|re| + |im|`.
+    /// The magnitude by which LAPACK compares pivots: `|re| + |im|`.
     pub fn size(self) -> Value<'b> {
         match self {
             R(x) => x.abs(),
@@ -127,7 +127,7 @@ impl<'b> Element<'b> {
         }
     }
 
-    /// The number of length one with the same direction; 0 of 0.
+    /// The number divided by its absolute value; 0 for 0.
     pub fn sign(self) -> Self {
         match self {
             R(x) => {
@@ -147,7 +147,7 @@ impl<'b> Element<'b> {
         }
     }
 
-    /// `a` where `condition`, `b` elsewhere.
+    /// `a` if `condition`, else `b`.
     pub fn select(condition: Value<'b>, a: Self, b: Self) -> Self {
         a.with(b, |x, y| condition.select(x, y), |x, y| Complex::select(condition, x, y))
     }
@@ -193,16 +193,16 @@ impl<'b> Neg for Element<'b> {
     }
 }
 
-/// Where elements are kept in a kernel: one place for reals, or one for each part.
+/// Storage of elements in a kernel: one object for reals, one for each part of complex numbers.
 #[derive(Copy, Clone)]
-pub struct Kept<S> {
+pub struct ElementStorage<S> {
     re: S,
     im: Option<S>,
 }
 
-impl<S: Copy> Kept<S> {
+impl<S: Copy> ElementStorage<S> {
     fn new(dtype: DType, make: impl Fn() -> S) -> Self {
-        Kept { re: make(), im: dtype.is_complex().then(make) }
+        ElementStorage { re: make(), im: dtype.is_complex().then(make) }
     }
 
     fn read<'b>(self, read: impl Fn(S) -> Value<'b>) -> Element<'b> {
@@ -223,34 +223,35 @@ impl<S: Copy> Kept<S> {
 }
 
 /// A variable.
-pub type ElementVar<'b> = Kept<Var<'b>>;
+pub type ElementVar<'b> = ElementStorage<Var<'b>>;
 
-/// A workgroup's array.
-pub type SharedElements<'b> = Kept<Shared<'b>>;
+/// An array in a workgroup's shared memory.
+pub type SharedElements<'b> = ElementStorage<Shared<'b>>;
 
-/// An invocation's array.
-pub type LocalElements<'b> = Kept<LocalArray<'b>>;
+/// An invocation's private array.
+pub type LocalElements<'b> = ElementStorage<LocalArray<'b>>;
 
 impl<'b> ElementVar<'b> {
-    /// A variable that starts with `init`.
+    /// A variable that is initialised with `init`.
     pub fn var(b: &'b Builder, init: Element<'b>) -> Self {
         match init {
-            R(x) => Kept { re: b.var(x), im: None },
-            C(z) => Kept { re: b.var(z.re), im: Some(b.var(z.im)) },
+            R(x) => ElementStorage { re: b.var(x), im: None },
+            C(z) => ElementStorage { re: b.var(z.re), im: Some(b.var(z.im)) },
         }
     }
 
-    /// What it is.
+    /// Its value.
     pub fn get(self) -> Element<'b> {
         self.read(Var::get)
     }
 
-    /// Of several variables those of reals, then those of imaginary parts.
+    /// The underlying variables of several elements: first all real parts, then all imaginary
+    /// parts.
     pub fn parts(all: &[Self]) -> Vec<Var<'b>> {
         all.iter().map(|var| var.re).chain(all.iter().filter_map(|var| var.im)).collect()
     }
 
-    /// Makes it this.
+    /// Assigns a value.
     pub fn set(self, element: Element<'b>) {
         self.write(element, |var, x| var.set(x));
     }
@@ -267,7 +268,7 @@ impl<'b> SharedElements<'b> {
         self.read(|array| array.load(index))
     }
 
-    /// Writes the element at `index`.
+    /// Stores the element at `index`.
     pub fn store(self, index: impl Operand<'b> + Copy, element: Element<'b>) {
         self.write(element, |array, x| array.store(index, x));
     }
@@ -284,7 +285,7 @@ impl<'b> LocalElements<'b> {
         self.read(|array| array.get(index))
     }
 
-    /// Writes the element at `index`.
+    /// Stores the element at `index`.
     pub fn set(self, index: impl Operand<'b> + Copy, element: Element<'b>) {
         self.write(element, |array, x| array.set(index, x));
     }
@@ -298,7 +299,7 @@ pub struct Elements<'b> {
 }
 
 impl<'b> Elements<'b> {
-    /// The element at an offset.
+    /// Loads the element at an offset.
     pub fn load(self, offset: Value<'b>) -> Element<'b> {
         if !self.complex {
             return R(self.pointer.load(offset));
@@ -307,7 +308,7 @@ impl<'b> Elements<'b> {
         C(Complex::new(self.pointer.load(at), self.pointer.load(at + 1)))
     }
 
-    /// Writes the element at an offset.
+    /// Stores the element at an offset.
     pub fn store(self, offset: Value<'b>, element: Element<'b>) {
         match element {
             R(x) => self.pointer.store(offset, x),
@@ -320,7 +321,8 @@ impl<'b> Elements<'b> {
     }
 }
 
-/// A tensor, real or complex, that the kernel reads. Its dtype is the specialisation's.
+/// Kernel parameter: a real or complex tensor that is read. Its dtype comes from the
+/// specialisation.
 pub struct InputElements;
 
 impl Parameter for InputElements {
@@ -338,8 +340,8 @@ impl Parameter for InputElements {
     }
 }
 
-/// A tensor, real or complex, that the kernel writes, and may read. Its dtype is the
-/// specialisation's.
+/// Kernel parameter: a real or complex tensor that is written, and may be read. Its dtype comes
+/// from the specialisation.
 pub struct OutputElements;
 
 impl Parameter for OutputElements {

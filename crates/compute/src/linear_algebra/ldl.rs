@@ -1,5 +1,5 @@
-//! The decomposition `A = L D L^T` of symmetric matrices, or `A = L D L^H` of Hermitian ones, that
-//! need not be definite, with blocks of one and two in D, and systems with it.
+//! The decomposition `A = L D L^T` of symmetric matrices, or `A = L D L^H` of Hermitian ones, which
+//! may be indefinite, with diagonal blocks of size one and two in D; and solving systems with it.
 //!
 //! Bunch, Kaufman, "Some stable methods for calculating inertia and solving symmetric linear
 //! systems", 1977; layout and pivots are LAPACK's (`sytrf` and `hetrf`, lower triangle).
@@ -7,20 +7,20 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::linear_algebra::ldl_blocks::{
-    Arranged, ArrangedArguments, Divided, DividedArguments, Exchanges, ExchangesArguments,
+    ArrangedArguments, DividedArguments, Exchanges, ExchangesArguments, PermuteFactor, SolveBlockDiagonal,
 };
 use crate::linear_algebra::ldl_step::{self, Pivot, PivotArguments, Update, UpdateArguments};
 use crate::linear_algebra::lu::exchange_rows;
 use crate::linear_algebra::matrices::{self, adjoint, transposed};
 use crate::linear_algebra::triangular::{self, Triangle};
 use crate::movement::copy::fill_with;
-use crate::primitives::loops::check_turns;
+use crate::primitives::loops::check_loop_iterations;
 use crate::scalar::Scalar as Number;
 use crate::view::View;
 use dml_kernel::DType;
 
-/// Decomposes `a`, `[batch, n, n]`, in place, a pivot after another: how many columns they have
-/// only the device knows.
+/// Decomposes `a`, `[batch, n, n]`, in place, one pivot at a time: whether a pivot has one or two
+/// columns is known only on the device.
 pub fn decompose(cx: &Context, a: &View, pivots: &View, info: &View, hermitian: bool) -> Result<()> {
     let (batch, n) = (a.sizes[0], a.sizes[1]);
     let state = cx.empty(DType::I32, &[batch, ldl_step::STATE])?;
@@ -40,11 +40,11 @@ pub fn decompose(cx: &Context, a: &View, pivots: &View, info: &View, hermitian: 
     Ok(())
 }
 
-/// The same with `ld` `[batch, n, n]`, pivots `[.., n]` contiguous and `x` `[batch, n, k]`, which
-/// is B before.
+/// Solves in place with `ld` `[batch, n, n]`, pivots `[.., n]` contiguous, and `x` `[batch, n, k]`,
+/// which holds B.
 pub fn solve_in_place(cx: &Context, ld: &View, pivots: &View, x: &View, hermitian: bool) -> Result<()> {
     let [batch, n, k] = [x.sizes[0], x.sizes[1], x.sizes[2]];
-    check_turns(cx, 2 * n)?;
+    check_loop_iterations(cx, 2 * n)?;
     let index = matrices::index_of(&[ld, x]);
     let [exchanges, kinds] = [cx.empty(DType::I32, &[batch, n])?, cx.empty(DType::I32, &[batch, n])?];
     let arguments = ExchangesArguments { pivots, exchanges: &exchanges, kinds: &kinds, batch, n: n as u32 };
@@ -53,7 +53,7 @@ pub fn solve_in_place(cx: &Context, ld: &View, pivots: &View, x: &View, hermitia
     let columns = batch * n;
     let arguments =
         ArrangedArguments { l: &l, strides: &l, exchanges: &exchanges, kinds: &kinds, columns, n: n as u32 };
-    cx.run_threads(&Arranged { dtype: x.dtype, index }, &arguments, columns as u64)?;
+    cx.run_threads(&PermuteFactor { dtype: x.dtype, index }, &arguments, columns as u64)?;
     exchange_rows(cx, x, &exchanges, (0, n), false)?;
     triangular::solve(cx, &l, x, Triangle::UNIT_LOWER)?;
     let arguments = DividedArguments {
@@ -66,7 +66,7 @@ pub fn solve_in_place(cx: &Context, ld: &View, pivots: &View, x: &View, hermitia
         n: n as u32,
         k: k as u32,
     };
-    cx.run_threads(&Divided { dtype: x.dtype, index, hermitian }, &arguments, x.numel() as u64)?;
+    cx.run_threads(&SolveBlockDiagonal { dtype: x.dtype, index, hermitian }, &arguments, x.numel() as u64)?;
     let turned = if hermitian { adjoint(&l) } else { transposed(&l) };
     triangular::solve(cx, &turned, x, Triangle::UNIT_UPPER)?;
     exchange_rows(cx, x, &exchanges, (0, n), true)

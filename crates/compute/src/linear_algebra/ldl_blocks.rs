@@ -1,8 +1,8 @@
-//! Kernels that solve with Bunch and Kaufman's decomposition: LAPACK leaves the columns of L as
-//! they were when they were made, so the exchanges after them are made first.
+//! Kernels that solve with Bunch and Kaufman's decomposition. LAPACK does not apply later row
+//! exchanges to earlier columns of L, so they are applied first.
 
 use crate::linear_algebra::element::{Element, InputElements, OutputElements};
-use crate::linear_algebra::jacobi::Phase;
+use crate::linear_algebra::jacobi::UnitPhase;
 use crate::linear_algebra::matrices::MatrixStrides;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use dml_engine::interface::{Index, U32};
@@ -10,18 +10,18 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// What a row belongs to, in `kinds`: a pivot of its own, or a block of two of which it is the
-/// first or the second.
+/// Kinds of rows, in `kinds`: a pivot of size one, or the first or second row of a block of size
+/// two.
 const SINGLE: i32 = 0;
 
 const FIRST: i32 = 1;
 
 const SECOND: i32 = 2;
 
-/// Takes LAPACK's pivots apart. An invocation takes a matrix.
+/// Decodes LAPACK's pivots. One invocation for each matrix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Exchanges {
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
 }
 
@@ -29,7 +29,7 @@ parameters! {
     pub Exchanges as s => ExchangesArguments, ExchangesParameters {
         /// All are `[batch, n]`.
         pivots: Input = DType::I32,
-        /// With which row each is exchanged, counted from 1.
+        /// The row with which each row is exchanged, counted from 1.
         exchanges: Output = DType::I32,
         kinds: Output = DType::I32,
         batch: Index = s.index,
@@ -61,29 +61,29 @@ impl KernelSpec for Exchanges {
     }
 }
 
-/// Makes the exchanges that came after each column of L in it, and takes the blocks' elements out
-/// of it. An invocation takes a column.
+/// Applies to each column of L the row exchanges that came after it, and removes the off-diagonal
+/// elements of D's blocks from it. One invocation for each column.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Arranged {
-    /// Of the matrices.
+pub struct PermuteFactor {
+    /// The dtype of the matrices.
     pub dtype: DType,
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
 }
 
 parameters! {
-    pub Arranged as s => ArrangedArguments, ArrangedParameters {
+    pub PermuteFactor as s => ArrangedArguments, ArrangedParameters {
         l: OutputElements = s.dtype,
         strides: MatrixStrides = s.index,
         exchanges: Input = DType::I32,
         kinds: Input = DType::I32,
-        /// Columns of all matrices.
+        /// Number of columns of all matrices.
         columns: Index = s.index,
         n: U32,
     }
 }
 
-impl KernelSpec for Arranged {
+impl KernelSpec for PermuteFactor {
     fn name(&self) -> &'static str {
         "ldl_arranged"
     }
@@ -112,19 +112,20 @@ impl KernelSpec for Arranged {
     }
 }
 
-/// Solves with the block diagonal in place. An invocation takes an element, or two in one column.
+/// Solves with the block diagonal D in place. One invocation for each element, or for the two
+/// elements of a block in a column.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Divided {
-    /// Of the matrices.
+pub struct SolveBlockDiagonal {
+    /// The dtype of the matrices.
     pub dtype: DType,
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
     /// The matrices are Hermitian, not symmetric.
     pub hermitian: bool,
 }
 
 parameters! {
-    pub Divided as s => DividedArguments, DividedParameters {
+    pub SolveBlockDiagonal as s => DividedArguments, DividedParameters {
         d: InputElements = s.dtype,
         d_strides: MatrixStrides = s.index,
         kinds: Input = DType::I32,
@@ -137,7 +138,7 @@ parameters! {
     }
 }
 
-impl KernelSpec for Divided {
+impl KernelSpec for SolveBlockDiagonal {
     fn name(&self) -> &'static str {
         "ldl_divided"
     }
@@ -166,14 +167,14 @@ impl KernelSpec for Divided {
     }
 }
 
-/// What a block of two columns is divided by, of the element below its diagonal: of a Hermitian one
-/// its absolute value, beside its phase.
-pub fn coupling<'b>(below: Element<'b>, hermitian: bool) -> (Phase<'b>, Element<'b>) {
+/// The divisor of a block of two columns from the element below its diagonal: for Hermitian
+/// matrices the absolute value, and its phase.
+pub fn coupling<'b>(below: Element<'b>, hermitian: bool) -> (UnitPhase<'b>, Element<'b>) {
     if !hermitian {
-        return (Phase(None), below);
+        return (UnitPhase(None), below);
     }
-    let (phase, size) = Phase::apart(below);
-    (phase, below.alike(size))
+    let (phase, size) = UnitPhase::split(below);
+    (phase, below.of_same_kind(size))
 }
 
 #[cfg(test)]
@@ -185,12 +186,12 @@ mod tests {
     fn kernels_are_valid() {
         for (dtype, index) in [(DType::F32, ScalarType::U32), (DType::F64, ScalarType::U64)] {
             accepted(&Exchanges { index }.build());
-            accepted(&Arranged { dtype, index }.build());
-            accepted(&Divided { dtype, index, hermitian: false }.build());
+            accepted(&PermuteFactor { dtype, index }.build());
+            accepted(&SolveBlockDiagonal { dtype, index, hermitian: false }.build());
         }
         for (dtype, index) in [(DType::C64, ScalarType::U64), (DType::C128, ScalarType::U32)] {
-            accepted(&Arranged { dtype, index }.build());
-            accepted(&Divided { dtype, index, hermitian: dtype == DType::C64 }.build());
+            accepted(&PermuteFactor { dtype, index }.build());
+            accepted(&SolveBlockDiagonal { dtype, index, hermitian: dtype == DType::C64 }.build());
         }
     }
 }

@@ -1,24 +1,24 @@
 //! Kernels of a step of Bunch and Kaufman's decomposition: one finds the pivot, which is one
-//! element or a block of two by two, and exchanges rows and columns; one updates what is behind it.
+//! element or a 2x2 block, and exchanges rows and columns; the other updates the trailing matrix.
 //!
-//! The columns of L are scaled when the next pivot is looked for, as an update reads them unscaled.
-//! Every launch works on the whole batch, whose matrices may be at different columns.
+//! The columns of L are scaled when the next pivot is searched, since the update reads them
+//! unscaled. Every launch processes the whole batch, whose matrices may be at different columns.
 
 use crate::linear_algebra::element::{Element, Elements, OutputElements};
 use crate::linear_algebra::ldl_blocks::coupling;
 use crate::linear_algebra::matrices::{self, MatrixStrides};
-use crate::linear_algebra::workgroup_sums::{Largest, THREADS};
+use crate::linear_algebra::workgroup_sums::{MaxSearch, THREADS};
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// Numbers of a matrix's state: the pivot's first column, its columns, and whether it was one that
-/// divides.
+/// Entries of a matrix's state: the pivot's first column, its number of columns, and whether it is
+/// non-singular.
 pub const STATE: i64 = 3;
 
-/// A matrix of the batch, of which the lower triangle counts.
+/// A matrix of the batch, stored in the lower triangle.
 struct Lower<'b> {
     a: Elements<'b>,
     strides: crate::linear_algebra::matrices::StrideParams<'b>,
@@ -45,25 +45,25 @@ impl<'b> Lower<'b> {
         self.store(y.0, y.1, of_x);
     }
 
-    /// The same of two elements that were on one side of the diagonal each.
+    /// Exchanges two elements that were each on the other side of the diagonal.
     fn exchange_across(&self, x: (Value<'b>, Value<'b>), y: (Value<'b>, Value<'b>)) {
         let (of_x, of_y) = (self.load(x.0, x.1), self.load(y.0, y.1));
         self.store(x.0, x.1, self.across(of_y));
         self.store(y.0, y.1, self.across(of_x));
     }
 
-    /// What stands on the other side of the diagonal.
+    /// An element of the other side of the diagonal.
     fn across(&self, element: Element<'b>) -> Element<'b> {
         if self.hermitian { element.conjugate() } else { element }
     }
 
-    /// What the row of L is of a row `x` of the column of a pivot at `k`.
+    /// The element of L from element `x` of the column of a pivot at `k`.
     fn divided(&self, k: Value<'b>, x: Element<'b>) -> Element<'b> {
         let one = x.like(1.0);
         one / self.load(k, k) * x
     }
 
-    /// The same of a row of the two columns of a block.
+    /// The elements of L from a row's elements `x` and `y` of the two columns of a block.
     fn divided_by_block(&self, k: Value<'b>, x: Element<'b>, y: Element<'b>) -> (Element<'b>, Element<'b>) {
         let (phase, below) = coupling(self.load(k + 1, k), self.hermitian);
         let (second, first) = (self.load(k + 1, k + 1) / below, self.load(k, k) / below);
@@ -72,12 +72,12 @@ impl<'b> Lower<'b> {
     }
 }
 
-/// Scales the columns of the last pivot, and finds the next. A workgroup takes a matrix.
+/// Scales the columns of the last pivot, and finds the next. One workgroup for each matrix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pivot {
-    /// Of the matrices.
+    /// The dtype of the matrices.
     pub dtype: DType,
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
     /// The matrices are Hermitian, not symmetric.
     pub hermitian: bool,
@@ -87,10 +87,10 @@ parameters! {
     pub Pivot as s => PivotArguments, PivotParameters {
         a: OutputElements = s.dtype,
         strides: MatrixStrides = s.index,
-        /// `[batch, STATE]`, zeros at first.
+        /// `[batch, STATE]`, initially zeros.
         state: Output = DType::I32,
-        /// `[batch, n]`, as LAPACK has them: the row that was exchanged with this one, counted from
-        /// 1; negative for both rows of a block.
+        /// `[batch, n]`, as in LAPACK: the row that was exchanged with this one, counted from 1;
+        /// negative for both rows of a block.
         pivots: Output = DType::I32,
         /// `[batch]`: 0, or the first pivot that is zero, counted from 1.
         info: Output = DType::I32,
@@ -110,7 +110,7 @@ impl KernelSpec for Pivot {
 
     fn write<'b>(&self, b: &'b Builder, p: PivotParameters<'b>) {
         let compute = self.dtype.compute();
-        let (matrix, _) = matrices::own_tile(b, p.batch, b.u32(1));
+        let (matrix, _) = matrices::workgroup_tile(b, p.batch, b.u32(1));
         let local = b.local_id(0);
         let a = Lower { a: p.a, strides: p.strides, matrix, hermitian: self.hermitian };
         let of_state = |i: u32| matrix * (STATE as u32) + i;
@@ -129,7 +129,7 @@ impl KernelSpec for Pivot {
                 );
             });
         });
-        // All have read the state when it is written.
+        // All invocations have read the state before it is written.
         b.barrier();
         b.if_else(
             k.lt(p.n),
@@ -144,23 +144,23 @@ impl KernelSpec for Pivot {
 }
 
 impl Pivot {
-    /// Chooses the pivot of column `k`, and makes its exchange.
+    /// Chooses the pivot of column `k`, and exchanges rows and columns.
     fn choose<'b>(&self, b: &'b Builder, p: &PivotParameters<'b>, a: &Lower<'b>, k: Value<'b>, compute: ScalarType) {
         let local = b.local_id(0);
         let zero = b.float(compute, 0.0);
-        // About the bound on how elements grow that is the same for pivots of one and of two
-        // columns.
+        // The threshold for which the bounds on element growth are equal for pivots of one and of
+        // two columns.
         let alpha = b.float(compute, (1.0 + 17f64.sqrt()) / 8.0);
-        let search = Largest::new(b, compute, THREADS);
-        let (largest, place) = (b.var(b.float(compute, -1.0)), b.var(b.u32(0)));
+        let search = MaxSearch::new(b, compute, THREADS);
+        let (largest, largest_row) = (b.var(b.float(compute, -1.0)), b.var(b.u32(0)));
         let consider = |row: Value<'b>, value: Element<'b>| {
             b.if_(value.size().gt(largest.get()), || {
                 largest.set(value.size());
-                place.set(row);
+                largest_row.set(row);
             });
         };
         b.for_(k + 1 + local, p.n, THREADS, |row| consider(row, a.load(row, k)));
-        let (of_column, other) = search.find(largest.get(), place.get());
+        let (of_column, other) = search.find(largest.get(), largest_row.get());
         let of_column = of_column.lt(zero).select(zero, of_column);
         let own = a.load(k, k).size();
         let none = own.is_nan() | (own.is_zero() & of_column.is_zero());
@@ -170,13 +170,13 @@ impl Pivot {
             b.for_(k + local, p.n, THREADS, |i| {
                 b.if_(i.ne(other), || consider(i, a.load(i.max(other), i.min(other))));
             });
-            let (of_row, _) = search.find(largest.get(), place.get());
+            let (of_row, _) = search.find(largest.get(), largest_row.get());
             b.if_(!own.ge(alpha * of_column * (of_column / of_row)), || {
                 to.set(other);
                 two.set((!a.load(other, other).size().ge(alpha * of_row)).cast(ScalarType::U32));
             });
         });
-        // What was looked at is exchanged now.
+        // The elements that were searched are exchanged next.
         b.barrier();
         let (to, two) = (to.get(), two.get());
         let from = k + two;
@@ -207,13 +207,12 @@ impl Pivot {
     }
 }
 
-/// Subtracts from what is behind the pivot what its columns make of it. An invocation takes an
-/// element.
+/// Subtracts the pivot's contribution from the trailing matrix. One invocation for each element.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Update {
-    /// Of the matrices.
+    /// The dtype of the matrices.
     pub dtype: DType,
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
     /// The matrices are Hermitian, not symmetric.
     pub hermitian: bool,
@@ -224,10 +223,10 @@ parameters! {
         a: OutputElements = s.dtype,
         strides: MatrixStrides = s.index,
         state: Input = DType::I32,
-        /// Elements of all matrices, without the first rows and columns.
+        /// Number of elements of all matrices, without the first rows and columns.
         numel: Index = s.index,
         n: U32,
-        /// Rows and columns that are done in every matrix.
+        /// Rows and columns that are completed in every matrix.
         first: U32,
     }
 }
@@ -253,7 +252,7 @@ impl KernelSpec for Update {
                 // The diagonal of a Hermitian matrix is real.
                 let left = |value: Element<'b>| {
                     if self.hermitian {
-                        Element::select(row.eq(column), value.alike(value.real()), value)
+                        Element::select(row.eq(column), value.of_same_kind(value.real()), value)
                     } else {
                         value
                     }

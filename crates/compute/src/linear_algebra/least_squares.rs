@@ -1,11 +1,11 @@
-//! Least squares: through QR for matrices of full rank (driver `gels`, the default, as on CUDA),
-//! through singular values for others.
+//! Least squares: by QR for matrices of full rank (driver `gels`, the default, as on CUDA), by
+//! singular values for others.
 
 use crate::complex;
 use crate::context::Context;
 use crate::error::Result;
 use crate::linear_algebra::functions::{LEAST_SQUARES_SCALED, LEAST_SQUARES_SQUARED};
-use crate::linear_algebra::matrices::{self, Into, adjoint, device_copy, fill_with, part};
+use crate::linear_algebra::matrices::{self, Update, adjoint, device_copy, fill_with, part};
 use crate::linear_algebra::triangular::{self, Triangle};
 use crate::linear_algebra::{column_norms, householder, qr, svd};
 use crate::movement::copy::read_numbers;
@@ -18,11 +18,14 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// A problem `[.., m, n]`, `[.., m, k]`, whose batches broadcast to `batch`, and room for its
+/// A problem `[.., m, n]`, `[.., m, k]`, whose batches broadcast to `batch`, and memory for its
 /// solution.
 pub struct Problem<'a> {
+    /// The matrices, `[.., m, n]`.
     pub a: &'a View,
+    /// The right-hand sides, `[.., m, k]`.
     pub b: &'a View,
+    /// Sizes of the batch.
     pub batch: Dims,
     /// `[batch, max(m, n), k]`; the solution is the first n rows.
     pub x: View,
@@ -33,12 +36,12 @@ impl Problem<'_> {
         (self.a.size(-2), self.a.size(-1), self.b.size(-1))
     }
 
-    /// The matrices for every problem.
+    /// The matrices, expanded to the batch.
     fn matrices(&self) -> View {
         self.a.expand(&matrices::sizes_of(&self.batch, &[self.a.size(-2), self.a.size(-1)]))
     }
 
-    /// Writes the right sides to the room's first rows, and zeros below.
+    /// Writes the right-hand sides to the first rows of `x`, and zeros below.
     fn write_right_sides(&self, cx: &Context) -> Result<()> {
         let (m, n, k) = self.shape();
         let rows = |from, count| self.x.narrow(self.x.dim() - 2, from, count);
@@ -46,9 +49,9 @@ impl Problem<'_> {
         if m < n { fill_with(cx, &rows(m, n - m), Number::Int(0)) } else { Ok(()) }
     }
 
-    /// Solves with Q and R of the matrices, or of their transposes where they are wide; says
-    /// whether they have full rank. Below the solution is then what the residuals are the lengths
-    /// of.
+    /// Solves with Q and R of the matrices, or of their adjoints if they are wide; returns whether
+    /// they have full rank. The rows of `x` below the solution then have the norms of the
+    /// residuals.
     pub fn solve_of_full_rank(&self, cx: &Context) -> Result<bool> {
         let (m, n, k) = self.shape();
         let a = self.matrices();
@@ -56,7 +59,7 @@ impl Problem<'_> {
             return Ok(true);
         }
         if a.numel() == 0 {
-            // As LAPACK does, so that there are no residuals either.
+            // As in LAPACK, so that there are no residuals either.
             fill_with(cx, &self.x, Number::Int(0))?;
             return Ok(true);
         }
@@ -80,8 +83,8 @@ impl Problem<'_> {
         Ok(true)
     }
 
-    /// Solves with the singular values that are larger than `rcond` times the largest. Gives how
-    /// many, and the values.
+    /// Solves with the singular values that are larger than `rcond` times the largest. Returns
+    /// their number, and the values.
     pub fn solve_of_any_rank(&self, cx: &Context, rcond: Option<f64>) -> Result<(View, View)> {
         let (m, n, k) = self.shape();
         let batch = matrices::batch_of(self.a);
@@ -101,7 +104,7 @@ impl Problem<'_> {
             return Ok((rank, values));
         }
         let reciprocals = cx.empty(values.dtype, &values.sizes)?;
-        let spec = Cut { dtype: values.dtype, index: matrices::index_of(&[&values]) };
+        let spec = InvertSingularValues { dtype: values.dtype, index: matrices::index_of(&[&values]) };
         let arguments = CutArguments {
             values: &values,
             reciprocals: &reciprocals,
@@ -115,9 +118,12 @@ impl Problem<'_> {
             return Ok((rank, values));
         }
         let inner = matrices::empty(cx, self.a.dtype, &matrices::sizes_of(&self.batch, &[least, k]))?;
-        let b = matrices::readable(cx, self.b, &self.batch)?;
-        let [u, vh] = [matrices::readable(cx, &u, &self.batch)?, matrices::readable(cx, &vh, &self.batch)?];
-        matrices::multiply(cx, [&adjoint(&u), &b], &matrices::flat(&inner), Into::Written)?;
+        let b = matrices::to_contiguous_matrices(cx, self.b, &self.batch)?;
+        let [u, vh] = [
+            matrices::to_contiguous_matrices(cx, &u, &self.batch)?,
+            matrices::to_contiguous_matrices(cx, &vh, &self.batch)?,
+        ];
+        matrices::multiply(cx, [&adjoint(&u), &b], &matrices::flat(&inner), Update::Overwrite)?;
         let reciprocals = matrices::column(&reciprocals).expand(&inner.sizes);
         let parts = if inner.dtype.is_complex() { complex::parts(&inner).to_vec() } else { vec![inner.clone()] };
         for part in parts {
@@ -125,11 +131,11 @@ impl Problem<'_> {
             kernel::run(cx, &LEAST_SQUARES_SCALED, &[&part], &inputs, part.dtype)?;
         }
         let x = part(&matrices::flat(&self.x), (0, n), (0, k));
-        matrices::multiply(cx, [&adjoint(&vh), &matrices::flat(&inner)], &x, Into::Written)?;
+        matrices::multiply(cx, [&adjoint(&vh), &matrices::flat(&inner)], &x, Update::Overwrite)?;
         Ok((rank, values))
     }
 
-    /// The residuals of solutions with the singular values, where all matrices have full rank.
+    /// The residuals of solutions by singular values, if all matrices have full rank.
     pub fn residuals(&self, cx: &Context, rank: &View) -> Result<Option<View>> {
         let (m, n, k) = self.shape();
         if m <= n {
@@ -141,15 +147,15 @@ impl Problem<'_> {
         }
         let left = matrices::copied(cx, self.b, &matrices::sizes_of(&self.batch, &[m, k]))?;
         if left.numel() > 0 {
-            let a = matrices::readable(cx, self.a, &self.batch)?;
+            let a = matrices::to_contiguous_matrices(cx, self.a, &self.batch)?;
             let x = part(&matrices::flat(&self.x), (0, n), (0, k));
-            matrices::multiply(cx, [&a, &x], &matrices::flat(&left), Into::Subtracted)?;
+            matrices::multiply(cx, [&a, &x], &matrices::flat(&left), Update::Subtract)?;
         }
         self.squares(cx, &left).map(Some)
     }
 
-    /// The same of solutions with Q and R.
-    pub fn lengths_below(&self, cx: &Context) -> Result<Option<View>> {
+    /// The residuals of solutions by Q and R.
+    pub fn residual_sums_of_squares(&self, cx: &Context) -> Result<Option<View>> {
         let (m, n, _) = self.shape();
         if m <= n {
             return Ok(None);
@@ -157,12 +163,12 @@ impl Problem<'_> {
         self.squares(cx, &self.x.narrow(self.x.dim() - 2, n, m - n)).map(Some)
     }
 
-    /// Sums of squares of the columns of `[batch, rows, k]`, whose batch is that of the solution's
-    /// room or contiguous.
+    /// Sums of squares of the columns of `[batch, rows, k]`, whose batch is the one of `x` or
+    /// contiguous.
     fn squares(&self, cx: &Context, t: &View) -> Result<View> {
         let sums = cx.empty(t.dtype.real(), &matrices::sizes_of(&self.batch, &[t.size(-1)]))?;
         if sums.numel() > 0 {
-            let norms = column_norms::norms(cx, &matrices::readable(cx, t, &self.batch)?)?;
+            let norms = column_norms::norms(cx, &matrices::to_contiguous_matrices(cx, t, &self.batch)?)?;
             let norms = norms.as_strided(&sums.sizes, &sums.strides, 0);
             kernel::run(cx, &LEAST_SQUARES_SQUARED, &[&sums], &[Operand::Tensor(norms)], sums.dtype)?;
         }
@@ -170,16 +176,16 @@ impl Problem<'_> {
     }
 }
 
-/// Reciprocals of singular values, zeros of those that count as zeros, and how many do not. An
-/// invocation takes a value.
+/// Writes the reciprocals of singular values, zeros for those below the threshold, and the number
+/// of those above it. One invocation for each value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Cut {
+struct InvertSingularValues {
     dtype: DType,
     index: ScalarType,
 }
 
 parameters! {
-    Cut as s => CutArguments, CutParameters {
+    InvertSingularValues as s => CutArguments, CutParameters {
         /// `[batch, n]`, in descending order.
         values: Input = s.dtype,
         reciprocals: Output = s.dtype,
@@ -190,7 +196,7 @@ parameters! {
     }
 }
 
-impl KernelSpec for Cut {
+impl KernelSpec for InvertSingularValues {
     fn name(&self) -> &'static str {
         "cut_singular_values"
     }
@@ -205,11 +211,11 @@ impl KernelSpec for Cut {
             let counts = value.gt(least);
             let divisor = counts.select(value, value.like(1.0));
             p.reciprocals.store(i, counts.select(value.like(1.0) / divisor, value.like(0.0)));
-            // The last one that counts knows how many there are, or the first one that there are
-            // none.
-            let place = (i - first).cast(ScalarType::I64);
+            // The count is written by the invocation of the last value above the threshold, or by
+            // the first one if there is none.
+            let position = (i - first).cast(ScalarType::I64);
             let last = (i + 1).eq(first + n) | !p.values.load((i + 1).min(first + n - 1)).gt(least);
-            b.if_(counts & last, || p.rank.store(matrix, place + 1));
+            b.if_(counts & last, || p.rank.store(matrix, position + 1));
             b.if_(!counts & i.eq(first), || p.rank.store(matrix, 0));
         });
     }
@@ -222,7 +228,7 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        accepted(&Cut { dtype: DType::F32, index: ScalarType::U32 }.build());
-        accepted(&Cut { dtype: DType::F64, index: ScalarType::U64 }.build());
+        accepted(&InvertSingularValues { dtype: DType::F32, index: ScalarType::U32 }.build());
+        accepted(&InvertSingularValues { dtype: DType::F64, index: ScalarType::U64 }.build());
     }
 }

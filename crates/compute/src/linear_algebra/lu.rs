@@ -1,35 +1,35 @@
-//! The decomposition `A = P L U` with partial pivoting: halves of halves of the columns, down to
-//! panels of a few, which a workgroup holds in registers where it can. Matrices of few rows and
-//! columns are one launch.
+//! The decomposition `A = P L U` with partial pivoting. Columns are recursively split in halves
+//! down to panels of a few columns, which a workgroup holds in registers if possible. Matrices of
+//! few rows and columns are one launch.
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::linear_algebra::held_panel::Shape;
-use crate::linear_algebra::lu_held_panel::{HeldPanel, HeldPanelArguments};
 use crate::linear_algebra::lu_panel::{Panel, PanelArguments, WIDTH};
+use crate::linear_algebra::lu_register_panel::{RegisterPanel, RegisterPanelArguments};
 use crate::linear_algebra::lu_rows::{Rows, RowsArguments};
-use crate::linear_algebra::matrices::{self, Into, fill_with, part};
+use crate::linear_algebra::matrices::{self, Update, fill_with, part};
 use crate::linear_algebra::panel_exchange::{self, PanelExchange, PanelExchangeArguments};
+use crate::linear_algebra::register_panel::Shape;
 use crate::linear_algebra::row_exchange::{Exchange, ExchangeArguments};
-use crate::linear_algebra::row_sources::{self, Bring, BringArguments, Sources, SourcesArguments};
+use crate::linear_algebra::row_sources::{self, BringArguments, GatherRows, Sources, SourcesArguments};
 use crate::linear_algebra::triangular::{self, Triangle};
-use crate::primitives::loops::turns_allowed;
+use crate::primitives::loops::max_loop_iterations;
 use crate::scalar::Scalar as Number;
 use crate::view::View;
 use crate::view::layout::index_type;
 use dml_kernel::DType;
 
-/// What a decomposition gives, in new tensors.
+/// The result of a decomposition, in new tensors.
 pub struct Decomposed {
-    /// U with its diagonal, and below it L, whose diagonal is ones.
+    /// U with its diagonal, and below it L, whose unit diagonal is not stored.
     pub lu: View,
-    /// With which row each was exchanged, counted from 1 (int32).
+    /// The row with which each row was exchanged, counted from 1 (int32).
     pub pivots: View,
-    /// 0, or which element of U's diagonal is the first zero, counted from 1 (int32).
+    /// 0, or the index of the first zero on U's diagonal, counted from 1 (int32).
     pub info: View,
 }
 
-/// Decomposes the matrices `a`; without `pivot` no rows are exchanged.
+/// Decomposes the matrices `a`; without `pivot` rows are not exchanged.
 pub fn decompose(cx: &Context, a: &View, pivot: bool) -> Result<Decomposed> {
     let batch = matrices::batch_of(a);
     let (m, n) = (a.size(-2), a.size(-1));
@@ -46,7 +46,7 @@ pub fn decompose(cx: &Context, a: &View, pivot: bool) -> Result<Decomposed> {
     }
     if lu.numel() > 0 {
         let flat = matrices::flat(&lu);
-        let work = Work { cx, a: &flat, pivots: &pivots, info: &info, pivot };
+        let work = LuState { cx, a: &flat, pivots: &pivots, info: &info, pivot };
         let k = m.min(n);
         work.factor((0, k))?;
         if n > k {
@@ -58,7 +58,7 @@ pub fn decompose(cx: &Context, a: &View, pivot: bool) -> Result<Decomposed> {
 
 /// Decomposes the matrices `a` of few rows and columns into `to`.
 fn decompose_rows(cx: &Context, a: &View, to: &Decomposed, pivot: bool) -> Result<()> {
-    let a = matrices::readable(cx, a, matrices::batch_of(a))?;
+    let a = matrices::to_contiguous_matrices(cx, a, matrices::batch_of(a))?;
     let lu = matrices::flat(&to.lu);
     let [batch, m, n] = [a.sizes[0], a.sizes[1], a.sizes[2]];
     let (index, rows) = (matrices::index_of(&[&a, &lu]), matrices::rows_for(m.max(n)));
@@ -75,13 +75,13 @@ fn decompose_rows(cx: &Context, a: &View, to: &Decomposed, pivot: bool) -> Resul
         n: n as u32,
         steps: m.min(n) as u32,
     };
-    let groups = matrices::groups_of(batch, matrices::matrices_together(rows));
+    let groups = matrices::workgroups_for(batch, matrices::matrices_per_workgroup(rows));
     cx.run(&spec, &arguments, matrices::workgroups(groups.into(), 1))
 }
 
-/// A decomposition on its way: the first columns are done, and every exchange of theirs is made in
-/// all columns.
-struct Work<'a, 'c> {
+/// A decomposition in progress: the first columns are completed, and their row exchanges are
+/// applied to all columns.
+struct LuState<'a, 'c> {
     cx: &'a Context<'c>,
     a: &'a View,
     pivots: &'a View,
@@ -89,8 +89,8 @@ struct Work<'a, 'c> {
     pivot: bool,
 }
 
-impl Work<'_, '_> {
-    /// What holds panels of columns from `from` on; none where they have too many rows.
+impl LuState<'_, '_> {
+    /// The register shape for panels from row `from` on; `None` if they have too many rows.
     fn shape(&self, from: i64) -> Option<Shape> {
         Shape::here(self.cx, self.a.dtype, self.a.sizes[1] - from)
     }
@@ -108,17 +108,17 @@ impl Work<'_, '_> {
         self.factor((from, half))?;
         self.update_right((from, half), (half, to))?;
         let [below, right] = [part(self.a, (half, m), (from, half)), part(self.a, (from, half), (half, to))];
-        matrices::multiply(self.cx, [&below, &right], &part(self.a, (half, m), (half, to)), Into::Subtracted)?;
+        matrices::multiply(self.cx, [&below, &right], &part(self.a, (half, m), (half, to)), Update::Subtract)?;
         self.factor((half, to))
     }
 
-    /// What columns `done` make of their own rows in columns `right`.
+    /// Updates columns `right` from the completed columns `done`, in the rows of the latter.
     fn update_right(&self, done: (i64, i64), right: (i64, i64)) -> Result<()> {
         let (l, u) = (part(self.a, done, done), part(self.a, done, right));
         triangular::solve(self.cx, &l, &u, Triangle::UNIT_LOWER)
     }
 
-    /// Makes the exchanges of a panel in all columns but its own.
+    /// Applies the row exchanges of a panel to all other columns.
     fn exchange(&self, (from, to): (i64, i64)) -> Result<()> {
         let (batch, columns) = (self.a.sizes[0], self.a.sizes[2] - (to - from));
         if !self.pivot || columns == 0 {
@@ -151,8 +151,9 @@ impl Work<'_, '_> {
         let (batch, pivots_apart) = (self.a.sizes[0] as u32, self.pivots.size(-1) as u32);
         let (a, pivots, info, strides) = (&panel, self.pivots, self.info, &panel);
         if let Some(shape) = shape {
-            let spec = HeldPanel { dtype, index, pivot, shape };
-            let arguments = HeldPanelArguments { a, pivots, info, strides, batch, rows, columns, first, pivots_apart };
+            let spec = RegisterPanel { dtype, index, pivot, shape };
+            let arguments =
+                RegisterPanelArguments { a, pivots, info, strides, batch, rows, columns, first, pivots_apart };
             return self.cx.run(&spec, &arguments, groups);
         }
         let arguments = PanelArguments { a, pivots, info, strides, batch, rows, columns, first, pivots_apart };
@@ -160,15 +161,15 @@ impl Work<'_, '_> {
     }
 }
 
-/// Makes the exchanges of the pivots `steps` (contiguous, `[.., k]`) in the rows of `x`,
-/// `[batch, rows, columns]`; the other way round if `reverse`.
+/// Applies the row exchanges of the pivots `steps` (contiguous, `[.., k]`) to `x`,
+/// `[batch, rows, columns]`; inversely if `reverse`.
 pub fn exchange_rows(cx: &Context, x: &View, pivots: &View, steps: (i64, i64), reverse: bool) -> Result<()> {
     let (batch, columns) = (x.sizes[0], x.sizes[2]);
     if x.numel() == 0 || steps.0 == steps.1 {
         return Ok(());
     }
-    if steps.1 - steps.0 > MANY_EXCHANGES && turns_allowed(cx).is_none_or(|turns| steps.1 - steps.0 < turns) {
-        return bring_rows(cx, x, pivots, steps, reverse);
+    if steps.1 - steps.0 > COPY_THRESHOLD && max_loop_iterations(cx).is_none_or(|turns| steps.1 - steps.0 < turns) {
+        return gather_rows(cx, x, pivots, steps, reverse);
     }
     let tiles = (columns as u64).div_ceil(u64::from(crate::linear_algebra::row_exchange::COLUMNS)) as i64;
     let spec = Exchange { dtype: x.dtype, index: matrices::index_of(&[x]), reverse };
@@ -186,13 +187,13 @@ pub fn exchange_rows(cx: &Context, x: &View, pivots: &View, steps: (i64, i64), r
     cx.run(&spec, &arguments, matrices::workgroups(batch, tiles))
 }
 
-/// More exchanges than these, one after another, take longer than two copies.
-const MANY_EXCHANGES: i64 = 64;
+/// Number of exchanges above which they take longer one after another than two copies.
+const COPY_THRESHOLD: i64 = 64;
 
-/// The same by a copy of all rows to where they end.
-fn bring_rows(cx: &Context, x: &View, pivots: &View, steps: (i64, i64), reverse: bool) -> Result<()> {
+/// Applies row exchanges by copying all rows to their final positions.
+fn gather_rows(cx: &Context, x: &View, pivots: &View, steps: (i64, i64), reverse: bool) -> Result<()> {
     let [batch, rows, columns] = [x.sizes[0], x.sizes[1], x.sizes[2]];
-    // Elements are moved as they are.
+    // Elements are copied as they are, without conjugation.
     let x = &View { conjugate: false, ..x.clone() };
     let sources = cx.empty(DType::I32, &[batch, rows])?;
     let spec = Sources { index: index_type(batch * rows.max(pivots.size(-1))), reverse };
@@ -221,13 +222,13 @@ fn bring_rows(cx: &Context, x: &View, pivots: &View, steps: (i64, i64), reverse:
         row_tiles: row_tiles as u32,
         tiles: (row_tiles * column_tiles) as u32,
     };
-    let spec = Bring { dtype: x.dtype, index: matrices::index_of(&[x, &out]) };
+    let spec = GatherRows { dtype: x.dtype, index: matrices::index_of(&[x, &out]) };
     cx.run(&spec, &arguments, matrices::workgroups(batch, row_tiles * column_tiles))?;
     matrices::device_copy(cx, &out, x)
 }
 
-/// Solves `A x = x` in place, or `A^T x = x`, with `lu` `[batch, n, n]`, whose conjugate bit
-/// counts, and `x` `[batch, n, k]`.
+/// Solves `A x = x` in place, or `A^T x = x`, with `lu` `[batch, n, n]`, whose conjugate bit is
+/// respected, and `x` `[batch, n, k]`.
 pub fn solve(cx: &Context, lu: &View, pivots: &View, x: &View, transpose: bool) -> Result<()> {
     let steps = (0, pivots.size(-1));
     if transpose {

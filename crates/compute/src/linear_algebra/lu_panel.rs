@@ -1,27 +1,27 @@
 //! The kernel that decomposes a few columns with partial pivoting.
 //!
-//! A workgroup takes a matrix, an invocation every so many of its rows, which no other invocation
-//! reads or writes: so only the row of the pivot and the one that it is exchanged with go through
-//! shared memory, and matrices may have any number of rows.
+//! A workgroup processes a matrix, and each invocation every `GROUP`-th row, which no other
+//! invocation reads or writes: so only the pivot's row and the one that it is exchanged with pass
+//! through shared memory, and matrices may have any number of rows.
 
 use crate::linear_algebra::element::{Element, ElementVar, OutputElements, SharedElements};
 use crate::linear_algebra::matrices::{self, MatrixStrides};
-use crate::linear_algebra::workgroup_sums::Largest;
+use crate::linear_algebra::workgroup_sums::MaxSearch;
 use crate::primitives::kernel::{KernelSpec, Output};
 use dml_engine::interface::U32;
 use dml_engine::parameters;
 use dml_kernel::dense::GROUP;
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// Most columns of a panel.
+/// Maximum columns of a panel.
 pub const WIDTH: u32 = 16;
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Panel {
-    /// Of the matrices.
+    /// The dtype of the matrices.
     pub dtype: DType,
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
     /// Rows are exchanged.
     pub pivot: bool,
@@ -35,12 +35,12 @@ parameters! {
         info: Output = DType::I32,
         strides: MatrixStrides = s.index,
         batch: U32,
-        /// Not fewer than columns.
+        /// Number of rows, at least the number of columns.
         rows: U32,
         columns: U32,
         /// The panel's first row and column in the whole matrix.
         first: U32,
-        /// Pivots of a matrix.
+        /// Number of pivots of a matrix.
         pivots_apart: U32,
     }
 }
@@ -52,28 +52,28 @@ impl KernelSpec for Panel {
 
     fn write<'b>(&self, b: &'b Builder, p: PanelParameters<'b>) {
         let (dtype, compute) = (self.dtype, self.dtype.compute());
-        let (matrix, _) = matrices::own_tile(b, p.batch, b.u32(1));
+        let (matrix, _) = matrices::workgroup_tile(b, p.batch, b.u32(1));
         let local = b.local_id(0);
         let at = |row, column| p.strides.at(matrix, row, column);
         let [pivot_row, own_row] = [(); 2].map(|()| SharedElements::shared(b, dtype, WIDTH));
-        let search = Largest::new(b, compute, GROUP);
+        let search = MaxSearch::new(b, compute, GROUP);
         let failed = b.var(p.info.load(matrix).cast(ScalarType::U32));
         // The largest element of the next column in this invocation's rows, and its row.
-        let (largest, place) = (b.var(b.float(compute, -1.0)), b.var(b.u32(0)));
+        let (largest, largest_row) = (b.var(b.float(compute, -1.0)), b.var(b.u32(0)));
         let consider = |row, value: Element<'b>| {
             let size = value.size();
             b.if_(size.gt(largest.get()), || {
                 largest.set(size);
-                place.set(row);
+                largest_row.set(row);
             });
         };
         if self.pivot {
             b.for_(local, p.rows, GROUP, |row| consider(row, p.a.load(at(row, b.u32(0)))));
         }
         b.for_(0, p.columns, 1, |j| {
-            // Where there is nothing but NaN the row stays where it is.
+            // If all candidates are NaN, rows are not exchanged.
             let pivot = if self.pivot {
-                let (size, row) = search.find(largest.get(), place.get());
+                let (size, row) = search.find(largest.get(), largest_row.get());
                 size.lt(0.0).select(j, row)
             } else {
                 j
@@ -119,7 +119,7 @@ impl KernelSpec for Panel {
                     }
                 });
             });
-            // The shared rows are read until here.
+            // The shared rows have been read by all invocations.
             b.barrier();
         });
         b.if_(local.eq(0), || p.info.store(matrix, failed.get().cast(ScalarType::I32)));

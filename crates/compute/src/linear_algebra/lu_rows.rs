@@ -1,31 +1,31 @@
 //! The kernel that decomposes matrices of few rows and columns with partial pivoting: an invocation
 //! holds a row in registers.
 //!
-//! Rows stay where they are and know their place among the exchanged ones; only the row of the
-//! pivot is told to all. Columns that are done leave the registers, which move up by one, so that
-//! their numbers are constants in a loop of which every turn is the same code.
+//! Rows do not move: each knows its index after the exchanges, and only the pivot's row is
+//! broadcast. Completed columns leave the registers, and the others move up by one, so that
+//! register numbers are constants in a loop whose iterations all run the same code.
 
 use crate::linear_algebra::element::{Element, ElementVar, InputElements, OutputElements};
-use crate::linear_algebra::line::Line;
 use crate::linear_algebra::matrices::{self, MatrixStrides};
-use crate::linear_algebra::tile::{Place, Tile};
+use crate::linear_algebra::shared_vectors::SharedVectors;
+use crate::linear_algebra::tile::{Tile, TilePosition};
 use crate::primitives::kernel::{KernelSpec, Output};
 use dml_engine::interface::U32;
 use dml_engine::parameters;
 use dml_kernel::{Atomic, Builder, DType, ScalarType};
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rows {
-    /// Of the matrices.
+    /// The dtype of the matrices.
     pub dtype: DType,
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
-    /// Most rows, and columns, of a matrix: see [`matrices::rows_for`].
+    /// Maximum rows, and columns, of a matrix: see [`matrices::rows_for`].
     pub rows: u32,
     /// Rows are exchanged.
     pub pivot: bool,
-    /// The conjugate of `a` counts.
+    /// The conjugate of `a` is decomposed.
     pub conjugate: bool,
 }
 
@@ -41,7 +41,7 @@ parameters! {
         batch: U32,
         m: U32,
         n: U32,
-        /// The smaller one of the two.
+        /// Number of pivots, `min(m, n)`.
         steps: U32,
     }
 }
@@ -52,103 +52,106 @@ impl KernelSpec for Rows {
     }
 
     fn workgroup(&self) -> [u32; 3] {
-        [self.rows.max(matrices::FEW), 1, 1]
+        [self.rows.max(matrices::MIN_WORKGROUP), 1, 1]
     }
 
     fn write<'b>(&self, b: &'b Builder, p: RowsParameters<'b>) {
-        let (dtype, rows, together) = (self.dtype, self.rows, matrices::matrices_together(self.rows));
-        let (matrix, exists) = matrices::own_matrix(b, p.batch, rows);
+        let (dtype, rows, together) = (self.dtype, self.rows, matrices::matrices_per_workgroup(self.rows));
+        let (matrix, exists) = matrices::invocation_matrix(b, p.batch, rows);
         let local = b.local_id(0);
         let row = local & (rows - 1);
-        // Where the own matrix's part begins in arrays with a place for each invocation.
+        // Beginning of this matrix's part of arrays with one entry for each invocation.
         let (here, zero) = (local - row, b.u32(0));
         let size = [p.m, p.n];
-        let [from, to] = [p.a_strides, p.lu_strides].map(|strides| Place { strides, matrix, from: [zero, zero], size });
+        let [from, to] =
+            [p.a_strides, p.lu_strides].map(|strides| TilePosition { strides, matrix, from: [zero, zero], size });
         let tile = Tile::new(b, dtype, rows, together);
         tile.fill(&from, |offset| if self.conjugate { p.a.load(offset).conjugate() } else { p.a.load(offset) });
-        let sizes = Line::new(b, dtype.real(), rows * together);
-        // Of each step the place of its pivot, then of each place its row.
-        let places = b.shared(ScalarType::U32, 1, rows * together);
+        let sizes = SharedVectors::new(b, dtype.real(), rows * together);
+        // First the row index of each step's pivot; in the end the source of each row.
+        let row_indices = b.shared(ScalarType::U32, 1, rows * together);
         let none = b.u32(u32::MAX);
-        places.store(local, none);
-        let told = Line::new(b, dtype, rows * together);
+        row_indices.store(local, none);
+        let told = SharedVectors::new(b, dtype, rows * together);
         b.barrier();
-        let held: Vec<ElementVar> = (0..rows).map(|column| ElementVar::var(b, tile.load(row, b.u32(column)))).collect();
-        let (place, failed) = (b.var(row), b.var(zero));
+        let elements: Vec<ElementVar> =
+            (0..rows).map(|column| ElementVar::var(b, tile.load(row, b.u32(column)))).collect();
+        let (position, failed) = (b.var(row), b.var(zero));
         let step = (rows / 2).max(8);
         for start in (0..rows).step_by(step as usize) {
             let width = (rows - start) as usize;
-            let move_up = || (1..width).for_each(|k| held[k - 1].set(held[k].get()));
+            let move_up = || (1..width).for_each(|k| elements[k - 1].set(elements[k].get()));
             let last = p.steps.min(start + step);
             b.for_(start, last, 1, |j| {
                 let pivot = if self.pivot {
-                    // Never NaN: where there is nothing else the row stays where it is.
-                    let size = held[0].get().size();
-                    let counts = row.lt(p.m) & place.get().ge(j) & !size.is_nan();
+                    // Never NaN: if all candidates are NaN, rows are not exchanged.
+                    let size = elements[0].get().size();
+                    let counts = row.lt(p.m) & position.get().ge(j) & !size.is_nan();
                     let size = counts.select(size, size.like(-1.0));
                     sizes.store(local, Element::Real(size));
                     b.barrier();
                     let all = sizes.load(here, rows).into_iter().map(Element::real);
                     let largest = all.reduce(|x, y| y.gt(x).select(y, x)).unwrap_or(size);
                     b.if_(counts & size.eq(largest), || {
-                        places.atomic(Atomic::Min, here + j, place.get());
+                        row_indices.atomic(Atomic::Min, here + j, position.get());
                     });
                     b.barrier();
-                    let found = places.load(here + j);
+                    let found = row_indices.load(here + j);
                     found.eq(none).select(j, found)
                 } else {
                     j
                 };
-                let chosen = place.get().eq(pivot);
+                let chosen = position.get().eq(pivot);
                 b.if_(chosen, || {
-                    let row: Vec<Element> = held[..width].iter().map(|held| held.get()).collect();
+                    let row: Vec<Element> = elements[..width].iter().map(|element| element.get()).collect();
                     told.store_all(here, &row);
                     b.if_(exists, || {
                         let own = matrix.cast(self.index) * p.steps.cast(self.index);
                         p.pivots.store(own + j.cast(self.index), (pivot + 1).cast(ScalarType::I32));
                     });
                 });
-                let moved = place.get().eq(j).select(pivot, place.get());
-                place.set(chosen.select(j, moved));
+                let moved = position.get().eq(j).select(pivot, position.get());
+                position.set(chosen.select(j, moved));
                 b.barrier();
                 let told = told.load(here, width as u32);
                 let divisor = told[0];
                 let singular = divisor.is_zero();
                 b.if_(singular & failed.get().eq(0), || failed.set(j + 1));
                 b.if_else(
-                    place.get().gt(j),
+                    position.get().gt(j),
                     || {
-                        let factor = ElementVar::var(b, held[0].get());
+                        let factor = ElementVar::var(b, elements[0].get());
                         b.if_(!singular, || factor.set(factor.get() / divisor));
                         let factor = factor.get();
                         tile.store(row, j, factor);
                         for k in 1..width {
-                            held[k - 1].set(held[k].get() - factor * told[k]);
+                            elements[k - 1].set(elements[k].get() - factor * told[k]);
                         }
                     },
                     || {
-                        tile.store(row, j, held[0].get());
+                        tile.store(row, j, elements[0].get());
                         move_up();
                     },
                 );
-                // Where nothing else does, it keeps this row from the next one.
+                // Without the search's barriers, this one separates reads of this row from writes
+                // of the next.
                 if !self.pivot {
                     b.barrier();
                 }
             });
-            // Columns beyond those of the pivots.
+            // Columns to the right of the last pivot's.
             b.for_(last.max(start), p.n.min(start + step), 1, |j| {
-                tile.store(row, j, held[0].get());
+                tile.store(row, j, elements[0].get());
                 move_up();
             });
         }
         b.barrier();
-        b.if_(row.lt(p.m), || places.store(here + place.get(), row));
+        b.if_(row.lt(p.m), || row_indices.store(here + position.get(), row));
         b.barrier();
         tile.write(
             &to,
             exists,
-            |place, column| tile.load(places.load(here + place), column),
+            |position, column| tile.load(row_indices.load(here + position), column),
             |offset, element| p.lu.store(offset, element),
         );
         b.if_(exists & row.eq(0), || p.info.store(matrix, failed.get().cast(ScalarType::I32)));

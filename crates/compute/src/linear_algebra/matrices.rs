@@ -1,5 +1,4 @@
-//! Batches of matrices: their memory as decompositions want it, what they must be, and products of
-//! their parts.
+//! Batches of matrices: memory layouts of decompositions, requirements, and products of parts.
 //!
 //! A decomposition works on a tensor of three dimensions, `[batch, rows, columns]`, of any strides;
 //! a part of the matrices is a view.
@@ -8,7 +7,7 @@ use crate::complex;
 use crate::context::Context;
 use crate::creation::triangle::{Half, copy_half};
 use crate::error::Result;
-use crate::matmul::epilogue::{Bias, Finish, Output};
+use crate::matmul::epilogue::{Bias, EpilogueOperands, Output};
 use crate::matmul::operand::Source;
 use crate::matmul::problem::Problem;
 use crate::movement::copy::{self, read_numbers};
@@ -20,7 +19,7 @@ use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::dense::folded;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// The strides of matrices whose columns are contiguous, as LAPACK has them.
+/// Strides of column-major matrices, as in LAPACK.
 pub fn column_major(sizes: &[i64]) -> Dims {
     let mut strides = View::contiguous_strides(sizes);
     let d = sizes.len();
@@ -29,7 +28,7 @@ pub fn column_major(sizes: &[i64]) -> Dims {
     strides
 }
 
-/// A new tensor of these sizes with contiguous columns.
+/// Returns a new column-major tensor of these sizes.
 pub fn empty(cx: &Context, dtype: DType, sizes: &[i64]) -> Result<View> {
     cx.empty_strided(dtype, sizes, &column_major(sizes))
 }
@@ -44,12 +43,13 @@ pub fn fill_with(cx: &Context, out: &View, value: Number) -> Result<()> {
     if out.dtype.is_complex() { complex::fill_with(cx, out, value) } else { copy::fill_with(cx, out, value) }
 }
 
-/// The tensor itself if it is contiguous, else a contiguous copy, of real or complex elements.
+/// Returns the tensor itself if it is contiguous, otherwise a contiguous copy, of real or complex
+/// elements.
 pub fn as_contiguous(cx: &Context, t: &View) -> Result<View> {
     if t.is_contiguous() && !t.conjugate { Ok(t.clone()) } else { complex::contiguous(cx, t) }
 }
 
-/// Whether an element, of at least one, is 0. Waits for them.
+/// Whether any element, of at least one, is 0. Waits for the result.
 pub fn has_zero(cx: &Context, t: &View) -> Result<bool> {
     if !t.dtype.is_complex() {
         return Ok(read_numbers::<Vec<Number>>(cx, t)?.iter().any(|x| x.to_f64() == 0.0));
@@ -58,8 +58,8 @@ pub fn has_zero(cx: &Context, t: &View) -> Result<bool> {
     Ok(parts.chunks_exact(2).any(|parts| parts.iter().all(|x| x.to_f64() == 0.0)))
 }
 
-/// New matrices with contiguous columns, of these sizes, with the elements of `t`, which broadcasts
-/// to them.
+/// Returns new column-major matrices of these sizes with the elements of `t`, which broadcasts to
+/// them.
 pub fn copied(cx: &Context, t: &View, sizes: &[i64]) -> Result<View> {
     let copy = empty(cx, t.dtype, sizes)?;
     if copy.numel() > 0 {
@@ -68,8 +68,8 @@ pub fn copied(cx: &Context, t: &View, sizes: &[i64]) -> Result<View> {
     Ok(copy)
 }
 
-/// New identity matrices of these sizes (ones on the diagonal of those that are not square) with
-/// contiguous columns.
+/// Returns new column-major identity matrices of these sizes (ones on the diagonal if they are not
+/// square).
 pub fn identity(cx: &Context, dtype: DType, sizes: &[i64]) -> Result<View> {
     let eye = empty(cx, dtype, sizes)?;
     if eye.numel() > 0 {
@@ -79,7 +79,7 @@ pub fn identity(cx: &Context, dtype: DType, sizes: &[i64]) -> Result<View> {
     Ok(eye)
 }
 
-/// `[batch, rows, columns]` of matrices whose batch is contiguous, as that of those made here.
+/// `[batch, rows, columns]` of matrices with a contiguous batch, as all matrices created here have.
 pub fn flat(t: &View) -> View {
     let d = t.dim();
     let batch: i64 = t.sizes[..d - 2].iter().product();
@@ -87,9 +87,9 @@ pub fn flat(t: &View) -> View {
     t.as_strided(&[batch, m, n], &[m * n, t.strides[d - 2], t.strides[d - 1]], 0)
 }
 
-/// `[batch, rows, columns]` of any matrices, expanded to the batch's sizes: a copy where the
-/// batch's strides do not allow a view.
-pub fn readable(cx: &Context, t: &View, batch: &[i64]) -> Result<View> {
+/// `[batch, rows, columns]` of any matrices, expanded to the batch's sizes: a copy if the batch's
+/// strides do not allow a view.
+pub fn to_contiguous_matrices(cx: &Context, t: &View, batch: &[i64]) -> Result<View> {
     let (m, n) = (t.size(-2), t.size(-1));
     let sizes: Dims = batch.iter().copied().chain([m, n]).collect();
     let t = t.expand(&sizes);
@@ -110,7 +110,7 @@ pub fn part(t: &View, rows: (i64, i64), columns: (i64, i64)) -> View {
     t.narrow(1, rows.0, rows.1 - rows.0).narrow(2, columns.0, columns.1 - columns.0)
 }
 
-/// Where `n` rows (more than `block`) are divided in two: at a multiple of `block`.
+/// The row, a multiple of `block`, at which `n` rows (more than `block`) are divided in two.
 pub fn half(n: i64, block: u32) -> i64 {
     ((n / 2) as u64).next_multiple_of(block.into()) as i64
 }
@@ -121,31 +121,31 @@ pub fn transposed(t: &View) -> View {
     t.transpose(d - 2, d - 1)
 }
 
-/// Complex matrices conjugated: what reads them looks at the conjugate bit. Real ones as they are.
+/// Complex matrices conjugated, by the conjugate bit; real ones unchanged.
 pub fn conjugated(t: &View) -> View {
     View { conjugate: t.dtype.is_complex() != t.conjugate, ..t.clone() }
 }
 
-/// The matrices conjugated and transposed: what makes of `x` its `x^H`.
+/// The matrices conjugated and transposed: `x^H`.
 pub fn adjoint(t: &View) -> View {
     conjugated(&transposed(t))
 }
 
-/// The matrices' lower triangle with ones on the diagonal and zeros above, as new matrices, of at
-/// least one element.
+/// Returns the matrices' lower triangle with ones on the diagonal and zeros above, as new matrices,
+/// of at least one element.
 pub fn unit_lower(cx: &Context, t: &View) -> Result<View> {
     let l = empty(cx, t.dtype, &t.sizes)?;
     copy_unit_lower(cx, t, &l)?;
     Ok(l)
 }
 
-/// The same into `l`, of the same sizes.
+/// The same, written to `l`, of the same sizes.
 pub fn copy_unit_lower(cx: &Context, t: &View, l: &View) -> Result<()> {
     copy_half(cx, t, l, -1, Half::Lower)?;
     fill_with(cx, &diagonal(l), Number::Int(1))
 }
 
-/// The diagonals, `[batch, n]`, of matrices that [`flat`] takes.
+/// The diagonals, `[batch, n]`, of matrices as for [`flat`].
 pub fn diagonal(t: &View) -> View {
     diagonal_of(&flat(t))
 }
@@ -156,71 +156,72 @@ pub fn diagonal_of(t: &View) -> View {
     t.as_strided(&[t.sizes[0], n], &[t.strides[0], t.strides[1] + t.strides[2]], 0)
 }
 
-/// Vectors, `[.., n]`, as matrices of one column.
+/// Vectors, `[.., n]`, as matrices with one column.
 pub fn column(t: &View) -> View {
     let strides: Dims = t.strides.iter().copied().chain([1]).collect();
     t.as_strided(&sizes_of(&t.sizes, &[1]), &strides, 0)
 }
 
-/// What a product does to its result.
+/// The way in which a product updates its result.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub enum Into {
-    /// It is written.
-    Written,
-    /// It is subtracted.
-    Subtracted,
-    /// So many times it is added.
-    Added(f64),
+pub enum Update {
+    /// The result is overwritten.
+    Overwrite,
+    /// The product is subtracted from the result.
+    Subtract,
+    /// The product times this factor is added to the result.
+    Add(f64),
 }
 
-/// The product of `[batch, m, k]` and `[batch, k, n]` into `[batch, m, n]`, which may share memory
-/// with them but no element. Conjugate bits of the two count.
-pub fn multiply(cx: &Context, [a, b]: [&View; 2], out: &View, into: Into) -> Result<()> {
+/// Computes the product of `[batch, m, k]` and `[batch, k, n]` into `[batch, m, n]`, which may
+/// share memory with the operands but no element. Conjugate bits of the operands are respected.
+pub fn multiply(cx: &Context, [a, b]: [&View; 2], out: &View, update: Update) -> Result<()> {
     let ([batch, m, k], n) = ([a.sizes[0], a.sizes[1], a.sizes[2]], b.sizes[2]);
     if out.numel() == 0 {
         return Ok(());
     }
     if k == 0 {
-        return if into == Into::Written { fill_with(cx, out, Number::Int(0)) } else { Ok(()) };
+        return if update == Update::Overwrite { fill_with(cx, out, Number::Int(0)) } else { Ok(()) };
     }
     if out.dtype.is_complex() {
-        return multiply_complex(cx, [a, b], out, into);
+        return multiply_complex(cx, [a, b], out, update);
     }
     let apart = |t: &View| if batch == 1 { 0 } else { t.strides[0] };
     let strides = [apart(out), out.strides[1], out.strides[2]];
-    let bias = (into != Into::Written).then(|| Bias { strides, memory: out.into(), beta: Number::Int(1) });
-    let alpha = match into {
-        Into::Written => Number::Int(1),
-        Into::Subtracted => Number::Int(-1),
-        Into::Added(times) => Number::Double(times),
+    let bias = (update != Update::Overwrite).then(|| Bias { strides, memory: out.into(), beta: Number::Int(1) });
+    let alpha = match update {
+        Update::Overwrite => Number::Int(1),
+        Update::Subtract => Number::Int(-1),
+        Update::Add(times) => Number::Double(times),
     };
     let mut problem = Problem {
         size: [batch, m, n, k],
         a: Source::strided(a, [m, k], [a.strides[1], a.strides[2]], apart(a)),
         b: Source::strided(b, [n, k], [b.strides[2], b.strides[1]], apart(b)),
-        finish: Finish { out: Output { strides, memory: out.into(), split: None }, alpha, bias, activation: None },
+        finish: EpilogueOperands { out: Output { strides, memory: out.into(), split: None }, alpha, bias, then: None },
     };
     problem.run(cx)
 }
 
-/// The same of complex matrices, as a product of real ones of twice the size, for which rows of the
-/// result have to lie as rows of reals.
-fn multiply_complex(cx: &Context, [a, b]: [&View; 2], out: &View, into: Into) -> Result<()> {
+/// The same for complex matrices, as a product of real ones of twice the size; rows of the result
+/// must be contiguous as reals.
+fn multiply_complex(cx: &Context, [a, b]: [&View; 2], out: &View, update: Update) -> Result<()> {
     let is_dense = |t: &View, d: usize| t.sizes[d] == 1 || t.strides[d] == 1;
     if !is_dense(out, 2) {
         if is_dense(out, 1) {
-            return multiply_complex(cx, [&transposed(b), &transposed(a)], &transposed(out), into);
+            return multiply_complex(cx, [&transposed(b), &transposed(a)], &transposed(out), update);
         }
         let aside = copied(cx, out, &out.sizes)?;
-        multiply_complex(cx, [a, b], &aside, into)?;
+        multiply_complex(cx, [a, b], &aside, update)?;
         return device_copy(cx, &aside, out);
     }
     let rows = if is_dense(a, 2) && !a.conjugate { a.clone() } else { complex::contiguous(cx, a)? };
     let (k, n) = (a.sizes[2], out.sizes[2]);
     let blocks = complex::blocks(cx, b, [k, n])?;
-    multiply(cx, [&complex::interleaved(&rows, 2 * k), &blocks], &complex::interleaved(out, 2 * n), into)
+    multiply(cx, [&complex::interleaved(&rows, 2 * k), &blocks], &complex::interleaved(out, 2 * n), update)
 }
 
+/// Whether the kernels of this folder support this dtype.
 pub fn has_kernels(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128)
 }
@@ -230,52 +231,52 @@ pub fn batch_of(t: &View) -> &[i64] {
     &t.sizes[..t.dim() - 2]
 }
 
-/// The batch's sizes and some behind them.
+/// The batch's sizes, followed by `then`.
 pub fn sizes_of(batch: &[i64], then: &[i64]) -> Dims {
     batch.iter().chain(then).copied().collect()
 }
 
-/// The type of offsets in all of these.
+/// Integer type of offsets in all of these.
 pub fn index_of(tensors: &[&View]) -> ScalarType {
     index_type(tensors.iter().map(|t| reach(t)).max().unwrap_or(0))
 }
 
-/// Real numbers from the first of these to one past the highest.
+/// Number of real numbers from the first to the end.
 pub fn reach(t: &View) -> i64 {
     if t.dtype.is_complex() { 2 * t.reach() } else { t.reach() }
 }
 
-/// The real parts of complex matrices; real ones as they are.
+/// The real parts of complex matrices; real ones unchanged.
 pub fn real_part(t: &View) -> View {
     if t.dtype.is_complex() { complex::parts(t)[0].clone() } else { t.clone() }
 }
 
-/// Rows of a block on the diagonal of matrices of this dtype, which fits into 16 KiB of shared
-/// memory with more beside it.
+/// Rows of a diagonal block of matrices of this dtype, which fits into 16 KiB of shared memory
+/// together with other arrays.
 pub fn block_rows(dtype: DType) -> u32 {
     if dtype == DType::C128 { 16 } else { 32 }
 }
 
-/// Rows that a kernel's invocations take, one each: the fewest of 8, 16, 32 and so on that `n`
-/// needs.
+/// Rows of a kernel with one invocation for each: the smallest of 8, 16, 32 and so on that is at
+/// least `n`.
 pub fn rows_for(n: i64) -> u32 {
     (n as u32).next_power_of_two().max(8)
 }
 
-/// Invocations that a workgroup of matrices with few rows has at least.
-pub const FEW: u32 = 32;
+/// Minimum number of invocations of a workgroup for matrices with few rows.
+pub const MIN_WORKGROUP: u32 = 32;
 
-/// Matrices of so many rows, a power of two, that fill a workgroup.
-pub fn matrices_together(rows: u32) -> u32 {
-    (FEW / rows).max(1)
+/// Number of matrices of `rows` rows, a power of two, that fill a workgroup.
+pub fn matrices_per_workgroup(rows: u32) -> u32 {
+    (MIN_WORKGROUP / rows).max(1)
 }
 
-/// The workgroups that `batch` matrices take, so many in each.
-pub fn groups_of(batch: i64, together: u32) -> u32 {
-    (batch as u64).div_ceil(together.into()) as u32
+/// Number of workgroups for `batch` matrices with `each` in a workgroup.
+pub fn workgroups_for(batch: i64, each: u32) -> u32 {
+    (batch as u64).div_ceil(each.into()) as u32
 }
 
-/// The strides of `[batch, rows, columns]` as a kernel's parameter.
+/// Kernel parameter: the strides of `[batch, rows, columns]`.
 pub struct MatrixStrides;
 
 /// Strides in a kernel.
@@ -310,30 +311,30 @@ impl<'b> StrideParams<'b> {
         batch.cast(index) * self.batch + row.cast(index) * self.row + column.cast(index) * self.column
     }
 
-    /// Whether rows lie closer to one another than columns.
+    /// Whether the row stride is smaller than the column stride.
     pub fn rows_are_closer(&self) -> Value<'b> {
         self.row.lt(self.column)
     }
 }
 
-/// Workgroups, `tiles` for every matrix.
+/// Workgroups of a launch with `tiles` for every matrix.
 pub fn workgroups(batch: i64, tiles: i64) -> [u32; 3] {
     folded((batch * tiles) as u64)
 }
 
-/// The matrix (u32) that this invocation has a row of, and whether there is one: `together` of
-/// `rows` invocations share a workgroup. Where there is none it is another one's. Superfluous
-/// workgroups end.
-pub fn own_matrix<'b>(b: &'b Builder, batch: Value<'b>, rows: u32) -> (Value<'b>, Value<'b>) {
-    let together = matrices_together(rows);
+/// The matrix (u32) of which this invocation has a row, and whether it exists: as many matrices of
+/// `rows` rows as fit share a workgroup. If it does not exist, the index of another matrix is
+/// returned. Superfluous workgroups end.
+pub fn invocation_matrix<'b>(b: &'b Builder, batch: Value<'b>, rows: u32) -> (Value<'b>, Value<'b>) {
+    let together = matrices_per_workgroup(rows);
     let group = b.group_id(0) + b.group_id(1) * b.group_count(0);
     b.if_((group * together).ge(batch), || b.return_());
     let matrix = group * together + (b.local_id(0) >> rows.ilog2());
     (matrix.min(batch - 1), matrix.lt(batch))
 }
 
-/// The matrix and the tile of it that this workgroup is for (u32); superfluous workgroups end.
-pub fn own_tile<'b>(b: &'b Builder, batch: Value<'b>, tiles: Value<'b>) -> (Value<'b>, Value<'b>) {
+/// The matrix and its tile for this workgroup (u32); superfluous workgroups end.
+pub fn workgroup_tile<'b>(b: &'b Builder, batch: Value<'b>, tiles: Value<'b>) -> (Value<'b>, Value<'b>) {
     let group = b.group_id(0) + b.group_id(1) * b.group_count(0);
     b.if_(group.ge(batch * tiles), || b.return_());
     let matrix = group / tiles;

@@ -1,19 +1,19 @@
-//! The exponential of matrices, by scaling and squaring Taylor polynomials.
+//! The exponential of matrices, by scaling and squaring with Taylor polynomials.
 //!
 //! Bader, Blanes, Casas, "Computing the matrix exponential with an optimized Taylor polynomial
 //! approximation", 2019: polynomials of degrees 1, 2, 4, 8, 12 and 18 with few products. As on the
-//! CPU the 1-norm of each matrix decides which it is. So the host waits for the norms, as on CUDA;
-//! then matrices of one degree stand one after another, those that are squared most often last.
+//! CPU, the 1-norm of each matrix decides on the degree. So the host waits for the norms, as on
+//! CUDA; then matrices are sorted by degree, those with most squarings last.
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::linear_algebra::functions::{MATRIX_EXP_COMBINATION, MATRIX_EXP_IDENTITY};
-use crate::linear_algebra::matrices::{self, Into, MatrixStrides};
-use crate::linear_algebra::workgroup_sums::{Joined, THREADS, larger};
+use crate::linear_algebra::functions::{MATRIX_EXP_COMBINATION, MATRIX_EXP_IDENTITY, MATRIX_EXP_SINGLE};
+use crate::linear_algebra::matrices::{self, MatrixStrides, Update};
+use crate::linear_algebra::workgroup_sums::{THREADS, WorkgroupReduction, larger};
 use crate::movement::copy::{device_copy, read_numbers};
 use crate::pointwise::kernel::{self, Input as Operand};
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::loops::check_turns;
+use crate::primitives::loops::check_loop_iterations;
 use crate::scalar::Scalar as Number;
 use crate::view::View;
 use dml_engine::interface::{Index, U32};
@@ -21,8 +21,8 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// The largest norms of the degrees, of float32 and of float64. Beyond the last one a matrix is
-/// halved first.
+/// Maximum norms for the degrees, for float32 and for float64. A matrix with a larger norm is
+/// scaled down by halving.
 const LIMITS: [[f64; 6]; 2] = [
     [
         1.192092800768788e-07,
@@ -42,61 +42,67 @@ const LIMITS: [[f64; 6]; 2] = [
     ],
 ];
 
-/// Of a matrix: which degree its polynomial has, and how often that is squared.
+/// How a matrix is computed: index of the polynomial's degree, and number of squarings.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Way {
+struct Evaluation {
     degree: usize,
     squarings: u32,
 }
 
-impl Way {
-    fn of(norm: f64, limits: &[f64; 6]) -> Way {
+impl Evaluation {
+    fn of(norm: f64, limits: &[f64; 6]) -> Evaluation {
         let degree = limits.iter().position(|&limit| norm <= limit).unwrap_or(5);
         let halvings = (norm / limits[5]).log2().ceil();
-        // Of what is not finite one polynomial makes NaN.
+        // For a norm that is not finite the polynomial alone gives NaN.
         let squarings = if norm.is_finite() && degree == 5 { halvings.max(0.0) as u32 } else { 0 };
-        Way { degree, squarings }
+        Evaluation { degree, squarings }
     }
 }
 
-/// Writes the exponentials of matrices of real numbers, at least one, to `out`, of the same sizes
-/// and dtype.
+/// Writes the exponentials of real matrices, at least one, to `out`, which has the same sizes and
+/// dtype.
 pub fn exponentials(cx: &Context, a: &View, out: &View) -> Result<()> {
-    let dtype = if a.dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    if a.numel() == 0 {
+        return Ok(());
+    }
     let n = a.size(-1);
+    if n == 1 {
+        return kernel::run(cx, &MATRIX_EXP_SINGLE, &[out], &[Operand::Tensor(a.clone())], a.dtype);
+    }
+    let dtype = if a.dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let x = cx.empty(dtype, &a.sizes)?;
     device_copy(cx, a, &x)?;
     let x = matrices::flat(&x);
     let batch = x.sizes[0];
     let norms: Vec<Number> = read_numbers(cx, &norms(cx, &x)?)?;
     let limits = &LIMITS[usize::from(dtype == DType::F64)];
-    let ways: Vec<Way> = norms.iter().map(|norm| Way::of(norm.to_f64(), limits)).collect();
+    let evaluations: Vec<Evaluation> = norms.iter().map(|norm| Evaluation::of(norm.to_f64(), limits)).collect();
     let mut order: Vec<usize> = (0..batch as usize).collect();
-    order.sort_by_key(|&i| ways[i]);
+    order.sort_by_key(|&i| evaluations[i]);
 
     let [sorted, results] = [cx.empty(dtype, &x.sizes)?, cx.empty(dtype, &x.sizes)?];
-    let (places, halvings) = (cx.empty(DType::I32, &[batch])?, cx.empty(DType::I32, &[batch])?);
+    let (sources, halvings) = (cx.empty(DType::I32, &[batch])?, cx.empty(DType::I32, &[batch])?);
     let bytes =
         |number: &dyn Fn(usize) -> u32| -> Vec<u8> { order.iter().flat_map(|&i| number(i).to_ne_bytes()).collect() };
-    cx.upload(places.data, &bytes(&|i| i as u32))?;
-    cx.upload(halvings.data, &bytes(&|i| ways[i].squarings))?;
+    cx.upload(sources.data, &bytes(&|i| i as u32))?;
+    cx.upload(halvings.data, &bytes(&|i| evaluations[i].squarings))?;
     let select = |from: &View, to: &View, back: bool| {
         let spec = Select { dtype, index: matrices::index_of(&[from]), back };
         let (numel, each) = (from.numel(), n * n);
-        let arguments = SelectArguments { from, to, places: &places, halvings: &halvings, numel, each };
+        let arguments = SelectArguments { from, to, sources: &sources, halvings: &halvings, numel, each };
         cx.run_threads(&spec, &arguments, numel as u64)
     };
     select(&x, &sorted, false)?;
     let mut from = 0;
     while from < batch {
-        let degree = ways[order[from as usize]].degree;
-        let count = order[from as usize..].iter().take_while(|&&i| ways[i].degree == degree).count() as i64;
+        let degree = evaluations[order[from as usize]].degree;
+        let count = order[from as usize..].iter().take_while(|&&i| evaluations[i].degree == degree).count() as i64;
         polynomial(cx, degree, &sorted.narrow(0, from, count), &results.narrow(0, from, count))?;
         from += count;
     }
-    let most = order.last().map_or(0, |&i| ways[i].squarings);
+    let most = order.last().map_or(0, |&i| evaluations[i].squarings);
     for done in 0..most {
-        let first = order.iter().position(|&i| ways[i].squarings > done).unwrap_or(0) as i64;
+        let first = order.iter().position(|&i| evaluations[i].squarings > done).unwrap_or(0) as i64;
         let part = results.narrow(0, first, batch - first);
         let square = product(cx, &part, &part)?;
         device_copy(cx, &square, &part)?;
@@ -107,11 +113,11 @@ pub fn exponentials(cx: &Context, a: &View, out: &View) -> Result<()> {
 
 fn product(cx: &Context, x: &View, y: &View) -> Result<View> {
     let out = cx.empty(x.dtype, &x.sizes)?;
-    matrices::multiply(cx, [x, y], &out, Into::Written)?;
+    matrices::multiply(cx, [x, y], &out, Update::Overwrite)?;
     Ok(out)
 }
 
-/// Writes `identity` times the identity and so many times each of the matrices, together, to `out`.
+/// Writes `identity` times the identity plus each of the matrices times its factor to `out`.
 fn combine_into(cx: &Context, identity: f64, terms: &[(f64, &View)], out: &View) -> Result<()> {
     let dtype = out.dtype;
     let inputs: Vec<Operand> = terms
@@ -135,10 +141,10 @@ fn combined(cx: &Context, identity: f64, terms: &[(f64, &View)]) -> Result<View>
 
 /// `out = out + x @ y`
 fn add_product(cx: &Context, x: &View, y: &View, out: &View) -> Result<()> {
-    matrices::multiply(cx, [x, y], out, Into::Added(1.0))
+    matrices::multiply(cx, [x, y], out, Update::Add(1.0))
 }
 
-/// The polynomial of the `degree`-th degree.
+/// Writes the polynomial of degree number `degree` to `out`.
 fn polynomial(cx: &Context, degree: usize, a: &View, out: &View) -> Result<()> {
     if degree == 0 {
         return combine_into(cx, 1.0, &[(1.0, a)], out);
@@ -175,7 +181,7 @@ fn degree_8(cx: &Context, [a, a2]: [&View; 2], out: &View) -> Result<()> {
     add_product(cx, &left, &right, out)
 }
 
-/// So many times the identity and each of the powers of A.
+/// A linear combination of the identity and the powers of A.
 fn of_powers(cx: &Context, factors: &[f64], powers: &[&View]) -> Result<View> {
     let terms: Vec<(f64, &View)> = factors[1..].iter().copied().zip(powers.iter().copied()).collect();
     combined(cx, factors[0], &terms)
@@ -215,10 +221,10 @@ fn degree_18(cx: &Context, [a, a2]: [&View; 2], out: &View) -> Result<()> {
     add_product(cx, &left, &fourth, out)
 }
 
-/// The largest sums of the sizes of a column's elements, `[batch]`, of `[batch, n, n]`.
+/// The 1-norms of `[batch, n, n]`, as `[batch]`: the largest sum of absolute values in a column.
 fn norms(cx: &Context, x: &View) -> Result<View> {
     let (batch, n) = (x.sizes[0], x.sizes[1]);
-    check_turns(cx, (n + 1) * (n / i64::from(THREADS) + 1))?;
+    check_loop_iterations(cx, (n + 1) * (n / i64::from(THREADS) + 1))?;
     let norms = cx.empty(x.dtype, &[batch])?;
     let spec = Norm { dtype: x.dtype, index: matrices::index_of(&[x]) };
     let arguments = NormArguments { x, norms: &norms, strides: x, batch: batch as u32, n: n as u32 };
@@ -226,7 +232,7 @@ fn norms(cx: &Context, x: &View) -> Result<View> {
     Ok(norms)
 }
 
-/// A workgroup takes a matrix, an invocation every so many of its columns.
+/// One workgroup for each matrix; an invocation has every `THREADS`-th column.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Norm {
     dtype: DType,
@@ -254,9 +260,9 @@ impl KernelSpec for Norm {
 
     fn write<'b>(&self, b: &'b Builder, p: NormParameters<'b>) {
         let compute = self.dtype.compute();
-        let (matrix, _) = matrices::own_tile(b, p.batch, b.u32(1));
+        let (matrix, _) = matrices::workgroup_tile(b, p.batch, b.u32(1));
         let local = b.local_id(0);
-        let joined = Joined::new(b, compute, 1);
+        let joined = WorkgroupReduction::new(b, compute, 1);
         let (largest, sum) = (b.var(b.float(compute, 0.0)), b.var(b.float(compute, 0.0)));
         b.for_(local, p.n, THREADS, |column| {
             sum.set(0.0);
@@ -268,8 +274,8 @@ impl KernelSpec for Norm {
     }
 }
 
-/// Matrix `i` of `to` is matrix `places[i]` of `from`, halved `halvings[i]` times; or the other way
-/// round, and nothing is halved. An invocation takes an element.
+/// Gathers: matrix `i` of `to` is matrix `sources[i]` of `from`, halved `halvings[i]` times. Or
+/// scatters back, without scaling. One invocation for each element.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Select {
     dtype: DType,
@@ -281,7 +287,7 @@ parameters! {
     Select as s => SelectArguments, SelectParameters {
         from: Input = s.dtype,
         to: Output = s.dtype,
-        places: Input = DType::I32,
+        sources: Input = DType::I32,
         halvings: Input = DType::I32,
         numel: Index = s.index,
         /// Elements of a matrix.
@@ -298,7 +304,7 @@ impl KernelSpec for Select {
         let i = linear_id(b, self.index);
         b.if_(i.lt(p.numel), || {
             let matrix = i / p.each;
-            let there = p.places.load(matrix).cast(self.index) * p.each + (i - matrix * p.each);
+            let there = p.sources.load(matrix).cast(self.index) * p.each + (i - matrix * p.each);
             if self.back {
                 p.to.store(there, p.from.load(i));
             } else {
@@ -324,9 +330,9 @@ mod tests {
     }
 
     #[test]
-    fn ways() {
+    fn evaluations() {
         let of = |norm: f64| {
-            let Way { degree, squarings } = Way::of(norm, &LIMITS[0]);
+            let Evaluation { degree, squarings } = Evaluation::of(norm, &LIMITS[0]);
             (degree, squarings)
         };
         assert_eq!(

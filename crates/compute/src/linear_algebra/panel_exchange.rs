@@ -1,7 +1,7 @@
-//! The kernel that exchanges rows as the pivots of a panel say, in all columns but the panel's own.
+//! The kernel that applies a panel's row exchanges to all columns outside of the panel.
 //!
-//! An invocation finds where the row comes from that ends at one place, so that rows are read at
-//! once and written at once, however many exchanges there are one after another.
+//! An invocation finds the source of the row that ends up at one position, so that all rows are
+//! read in parallel and then written in parallel, however many successive exchanges there are.
 
 use crate::linear_algebra::element::{OutputElements, SharedElements};
 use crate::linear_algebra::matrices::{self, MatrixStrides};
@@ -14,15 +14,15 @@ use dml_kernel::{Builder, DType, ScalarType};
 /// Columns of a workgroup.
 pub const COLUMNS: u32 = 8;
 
-/// Most exchanges of a panel.
-pub const MOST: u32 = 32;
+/// Maximum exchanges of a panel.
+pub const MAX_EXCHANGES: u32 = 32;
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PanelExchange {
-    /// Of the matrices.
+    /// The dtype of the matrices.
     pub dtype: DType,
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
 }
 
@@ -32,17 +32,17 @@ parameters! {
         pivots: Input = DType::I32,
         strides: MatrixStrides = s.index,
         batch: U32,
-        /// Those whose rows are exchanged.
+        /// Number of columns whose rows are exchanged.
         columns: U32,
-        /// Tiles of them.
+        /// Number of tiles of columns.
         tiles: U32,
-        /// Columns `gap..gap + width` are not among them.
+        /// Columns `gap..gap + width` are skipped.
         gap: U32,
         width: U32,
-        /// The first pivot, and the row that it is of.
+        /// Index of the first pivot, which is also its row.
         first: U32,
         steps: U32,
-        /// Pivots of a matrix.
+        /// Number of pivots of a matrix.
         pivots_apart: U32,
     }
 }
@@ -53,27 +53,26 @@ impl KernelSpec for PanelExchange {
     }
 
     fn workgroup(&self) -> [u32; 3] {
-        [2 * MOST, 1, 1]
+        [2 * MAX_EXCHANGES, 1, 1]
     }
 
     fn write<'b>(&self, b: &'b Builder, p: PanelExchangeParameters<'b>) {
-        let (matrix, tile) = matrices::own_tile(b, p.batch, p.tiles);
+        let (matrix, tile) = matrices::workgroup_tile(b, p.batch, p.tiles);
         let local = b.local_id(0);
-        let pivots = b.shared(ScalarType::U32, 1, MOST);
-        // Values are on their way in shared memory: what was read is there before anything is
-        // written.
-        let rows = SharedElements::shared(b, self.dtype, 2 * MOST * COLUMNS);
+        let pivots = b.shared(ScalarType::U32, 1, MAX_EXCHANGES);
+        // Rows are staged in shared memory, so that all reads come before all writes.
+        let rows = SharedElements::shared(b, self.dtype, 2 * MAX_EXCHANGES * COLUMNS);
         b.if_(local.lt(p.steps), || {
             let at = matrix.cast(self.index) * p.pivots_apart.cast(self.index) + (p.first + local).cast(self.index);
             pivots.store(local, p.pivots.load(at).cast(ScalarType::U32) - 1);
         });
         b.barrier();
-        // The rows of the panel's steps, then the others that they were exchanged with, some of
-        // them perhaps twice.
-        let (step, last) = (local & (MOST - 1), p.first + p.steps);
+        // The rows of the panel's steps, then the rows that they were exchanged with, some of which
+        // may repeat.
+        let (step, last) = (local & (MAX_EXCHANGES - 1), p.first + p.steps);
         let counts = step.lt(p.steps);
         let to = b.var(p.first + local);
-        b.if_(local.ge(MOST) & counts, || to.set(pivots.load(step)));
+        b.if_(local.ge(MAX_EXCHANGES) & counts, || to.set(pivots.load(step)));
         let to = to.get();
         let from = b.var(to);
         b.for_(0, p.steps, 1, |i| {
@@ -81,7 +80,7 @@ impl KernelSpec for PanelExchange {
             from.set(exchanged(from.get(), p.first + step, pivots.load(step)));
         });
         let from = from.get();
-        let moves = counts & from.ne(to) & (local.lt(MOST) | to.ge(last));
+        let moves = counts & from.ne(to) & (local.lt(MAX_EXCHANGES) | to.ge(last));
         let column = |i: u32| {
             let column = tile * COLUMNS + i;
             (column.lt(p.columns), column.ge(p.gap).select(column + p.width, column))
@@ -90,7 +89,7 @@ impl KernelSpec for PanelExchange {
             for i in 0..COLUMNS {
                 let (exists, column) = column(i);
                 b.if_(exists, || {
-                    rows.store(local + i * (2 * MOST), p.x.load(p.strides.at(matrix, from, column)));
+                    rows.store(local + i * (2 * MAX_EXCHANGES), p.x.load(p.strides.at(matrix, from, column)));
                 });
             }
         });
@@ -99,7 +98,7 @@ impl KernelSpec for PanelExchange {
             for i in 0..COLUMNS {
                 let (exists, column) = column(i);
                 b.if_(exists, || {
-                    p.x.store(p.strides.at(matrix, to, column), rows.load(local + i * (2 * MOST)));
+                    p.x.store(p.strides.at(matrix, to, column), rows.load(local + i * (2 * MAX_EXCHANGES)));
                 });
             }
         });

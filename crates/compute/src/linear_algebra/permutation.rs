@@ -1,4 +1,4 @@
-//! Kernels of pivots: the permutation matrix that they amount to, and the determinant of an LU
+//! Kernels for pivots: the permutation matrix of row exchanges, and the determinant from an LU
 //! decomposition.
 
 use crate::linear_algebra::element::{Element, ElementVar, InputElements, OutputElements};
@@ -9,15 +9,15 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, math};
 
-/// For every matrix, which row of it each row of `P^T A` is. An invocation takes a matrix.
+/// Writes, for each row of `P^T A`, its row index in A. One invocation for each matrix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Permutation {
-    /// Type of offsets.
+pub(super) struct Permutation {
+    /// Integer type of offsets.
     pub index: ScalarType,
 }
 
 parameters! {
-    pub Permutation as s => PermutationArguments, PermutationParameters {
+    pub(super) Permutation as s => PermutationArguments, PermutationParameters {
         pivots: Input = DType::I32,
         /// `[batch, rows]`
         rows_of: Output = DType::I32,
@@ -49,17 +49,17 @@ impl KernelSpec for Permutation {
     }
 }
 
-/// The permutation matrices.
+/// Writes the permutation matrices.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PermutationMatrix {
-    /// Of the matrices.
+pub(super) struct PermutationMatrix {
+    /// The dtype of the matrices.
     pub dtype: DType,
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
 }
 
 parameters! {
-    pub PermutationMatrix as s => PermutationMatrixArguments, PermutationMatrixParameters {
+    pub(super) PermutationMatrix as s => PermutationMatrixArguments, PermutationMatrixParameters {
         rows_of: Input = DType::I32,
         /// `[batch, rows, rows]`, contiguous.
         out: OutputElements = s.dtype,
@@ -85,34 +85,34 @@ impl KernelSpec for PermutationMatrix {
     }
 }
 
-/// What is computed of the diagonals.
+/// The result computed from the diagonals.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Of {
+pub enum DiagonalOperation {
     /// The determinant.
     Determinant,
-    /// Its sign and the logarithm of its size.
+    /// The sign and the logarithm of the absolute value.
     Logarithm,
 }
 
-/// The determinants. An invocation takes a matrix.
+/// Computes determinants. One invocation for each matrix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Determinant {
-    /// Of the matrices.
+pub(super) struct Determinant {
+    /// The dtype of the matrices.
     pub dtype: DType,
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
-    /// What it is.
-    pub of: Of,
+    /// The result.
+    pub of: DiagonalOperation,
 }
 
 parameters! {
-    pub Determinant as s => DeterminantArguments, DeterminantParameters {
+    pub(super) Determinant as s => DeterminantArguments, DeterminantParameters {
         lu: InputElements = s.dtype,
         strides: MatrixStrides = s.index,
         pivots: Input = DType::I32,
         /// The determinant or its sign.
         out: OutputElements = s.dtype,
-        /// The logarithm, where it is computed; otherwise not written.
+        /// The logarithm, if it is computed; otherwise not written.
         logarithm: Output = s.dtype.real(),
         batch: U32,
         n: U32,
@@ -134,8 +134,8 @@ impl KernelSpec for Determinant {
             b.for_(0, p.n, 1, |i| {
                 let element = p.lu.load(p.strides.at(matrix, i, i));
                 let factor = match self.of {
-                    Of::Determinant => element,
-                    Of::Logarithm => {
+                    DiagonalOperation::Determinant => element,
+                    DiagonalOperation::Logarithm => {
                         sum.set(sum.get() + math::log(element.abs()));
                         element.sign()
                     }
@@ -144,7 +144,7 @@ impl KernelSpec for Determinant {
                 product.set(product.get() * Element::select(stays, factor, -factor));
             });
             p.out.store(matrix, product.get());
-            if self.of == Of::Logarithm {
+            if self.of == DiagonalOperation::Logarithm {
                 p.logarithm.store(matrix, sum.get());
             }
         });
@@ -166,7 +166,7 @@ mod tests {
         ] {
             accepted(&Permutation { index }.build());
             accepted(&PermutationMatrix { dtype, index }.build());
-            for of in [Of::Determinant, Of::Logarithm] {
+            for of in [DiagonalOperation::Determinant, DiagonalOperation::Logarithm] {
                 accepted(&Determinant { dtype, index, of }.build());
             }
         }

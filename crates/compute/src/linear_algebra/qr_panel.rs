@@ -1,31 +1,31 @@
-//! The kernel that turns a few columns into a triangle by Householder reflections.
+//! The kernel that reduces a few columns to triangular form by Householder reflections.
 //!
-//! A workgroup takes a matrix, an invocation every so many of its rows, which no other invocation
-//! reads or writes: only sums, and the row on the diagonal, go through shared memory. Columns are
-//! scaled by their largest element, so that no square overflows.
+//! A workgroup processes a matrix, and each invocation every `THREADS`-th row, which no other
+//! invocation reads or writes: only sums, and the diagonal's row, pass through shared memory.
+//! Columns are scaled by their largest element, so that no square overflows.
 
 use crate::linear_algebra::element::{Element, ElementVar, OutputElements, SharedElements};
 use crate::linear_algebra::matrices::{self, MatrixStrides};
-use crate::linear_algebra::workgroup_sums::{JoinedElements, THREADS, larger};
+use crate::linear_algebra::workgroup_sums::{ElementSum, THREADS, larger};
 use crate::primitives::kernel::KernelSpec;
 use dml_engine::interface::U32;
 use dml_engine::parameters;
 use dml_kernel::{Builder, DType, ScalarType, math};
 
-/// Most columns of a panel.
+/// Maximum columns of a panel.
 pub const WIDTH: u32 = 16;
 
-/// Turns of loops of an invocation with matrices of so many rows.
-pub fn turns(rows: i64) -> i64 {
+/// Loop iterations of an invocation for matrices of `rows` rows.
+pub fn loop_iterations(rows: i64) -> i64 {
     i64::from(WIDTH) * (2 * rows / i64::from(THREADS) + 64)
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Panel {
-    /// Of the matrices.
+    /// The dtype of the matrices.
     pub dtype: DType,
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
 }
 
@@ -33,16 +33,16 @@ parameters! {
     pub Panel as s => PanelArguments, PanelParameters {
         /// The panel, from the diagonal down.
         a: OutputElements = s.dtype,
-        /// The factors of the reflections `I - tau v v^H`; their adjoints make the triangle, whose
-        /// diagonal is real.
+        /// The factors of the reflections `I - tau v v^H`; their adjoints reduce the matrix to a
+        /// triangle with a real diagonal.
         tau: OutputElements = s.dtype,
         strides: MatrixStrides = s.index,
         batch: U32,
         rows: U32,
         columns: U32,
-        /// Reflections: the smaller one of the two.
+        /// Number of reflections: the smaller of rows and columns.
         steps: U32,
-        /// The first reflection's place in `tau`, and the reflections of a whole matrix.
+        /// Index of the first reflection in `tau`, and number of reflections of a whole matrix.
         first: U32,
         tau_apart: U32,
     }
@@ -59,11 +59,11 @@ impl KernelSpec for Panel {
 
     fn write<'b>(&self, b: &'b Builder, p: PanelParameters<'b>) {
         let compute = self.dtype.compute();
-        let (matrix, _) = matrices::own_tile(b, p.batch, b.u32(1));
+        let (matrix, _) = matrices::workgroup_tile(b, p.batch, b.u32(1));
         let local = b.local_id(0);
         let at = |row, column| p.strides.at(matrix, row, column);
         let zero = b.float(compute, 0.0);
-        let joined = JoinedElements::new(b, self.dtype, WIDTH);
+        let joined = ElementSum::new(b, self.dtype, WIDTH);
         let top = SharedElements::shared(b, self.dtype, WIDTH);
         let largest = b.var(zero);
         let nothing = Element::of_real(self.dtype, zero);
@@ -78,8 +78,8 @@ impl KernelSpec for Panel {
             let scale = joined.largest(largest);
             let empty = scale.is_zero();
             let divisor = empty.select(scale.like(1.0), scale);
-            // The products of the column below the diagonal with all that follow, and at 0 with
-            // itself.
+            // The inner products of the column below the diagonal with all columns to its right,
+            // and at index 0 with itself.
             sums.iter().for_each(|sum| sum.set(nothing));
             b.for_(local, p.rows, THREADS, |row| {
                 b.if_(row.gt(j), || {
@@ -100,13 +100,13 @@ impl KernelSpec for Panel {
             let alpha = top.load(j).over(divisor);
             let norm = math::sqrt(alpha.square() + square);
             let beta = alpha.real().is_below_zero().select(norm, -norm);
-            // Nothing is below the diagonal, which is real: no reflection.
+            // Everything below the diagonal is zero, and the diagonal is real: no reflection.
             let flat = square.is_zero();
             let flat = alpha.imaginary().map_or(flat, |im| flat & im.is_zero());
             let one = alpha.like(1.0);
             let safe = flat.select(one.real(), beta);
-            let tau = Element::select(flat, nothing, (alpha.alike(beta) - alpha).over(safe));
-            let apart = Element::select(flat, one, alpha - alpha.alike(beta));
+            let tau = Element::select(flat, nothing, (alpha.of_same_kind(beta) - alpha).over(safe));
+            let apart = Element::select(flat, one, alpha - alpha.of_same_kind(beta));
             b.if_(local.eq(0), || {
                 let to = matrix.cast(self.index) * p.tau_apart.cast(self.index) + (p.first + j).cast(self.index);
                 p.tau.store(to, tau);
@@ -122,7 +122,7 @@ impl KernelSpec for Panel {
                             factor.set(p.a.load(at(row, j)).over(divisor) / apart);
                             p.a.store(at(row, j), factor.get());
                         },
-                        || p.a.store(at(row, j), alpha.alike(beta * scale)),
+                        || p.a.store(at(row, j), alpha.of_same_kind(beta * scale)),
                     );
                     let factor = factor.get();
                     for column in 1..WIDTH {

@@ -1,4 +1,4 @@
-//! The kernel that exchanges rows as pivots say: an invocation takes a column.
+//! The kernel that applies row exchanges: one invocation for each column.
 
 use crate::linear_algebra::element::OutputElements;
 use crate::linear_algebra::matrices::{self, MatrixStrides};
@@ -10,14 +10,14 @@ use dml_kernel::{Builder, DType, ScalarType};
 /// Columns of a workgroup.
 pub const COLUMNS: u32 = 64;
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Exchange {
-    /// Of the matrices.
+    /// The dtype of the matrices.
     pub dtype: DType,
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
-    /// The last exchange comes first.
+    /// The exchanges are applied in reverse order.
     pub reverse: bool,
 }
 
@@ -28,12 +28,12 @@ parameters! {
         strides: MatrixStrides = s.index,
         batch: U32,
         columns: U32,
-        /// Tiles of columns.
+        /// Number of tiles of columns.
         tiles: U32,
-        /// The first pivot, and the row that it is of.
+        /// Index of the first pivot, which is also its row.
         first: U32,
         steps: U32,
-        /// Pivots of a matrix.
+        /// Number of pivots of a matrix.
         pivots_apart: U32,
     }
 }
@@ -48,7 +48,7 @@ impl KernelSpec for Exchange {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: ExchangeParameters<'b>) {
-        let (matrix, tile) = matrices::own_tile(b, p.batch, p.tiles);
+        let (matrix, tile) = matrices::workgroup_tile(b, p.batch, p.tiles);
         let column = tile * COLUMNS + b.local_id(0);
         let own = matrix.cast(self.index) * p.pivots_apart.cast(self.index);
         b.if_(column.lt(p.columns), || {

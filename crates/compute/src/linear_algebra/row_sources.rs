@@ -1,5 +1,5 @@
-//! The kernels that make many exchanges of rows at once: one finds where each row comes from, the
-//! other one brings it.
+//! Kernels that apply many row exchanges in parallel: one finds the source of each row, the other
+//! one gathers rows.
 
 use crate::linear_algebra::element::{InputElements, OutputElements};
 use crate::linear_algebra::matrices::{self, MatrixStrides};
@@ -9,23 +9,23 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// Rows of a workgroup that brings them.
+/// Rows of a workgroup that gathers.
 pub const ROWS: u32 = 64;
 
-/// Columns of it.
+/// Columns of a workgroup that gathers.
 pub const COLUMNS: u32 = 8;
 
-/// Where a row is whose place was `now` before two rows were exchanged.
+/// The row that was at `now` before the rows `row` and `other` were exchanged.
 pub fn exchanged<'b>(now: Value<'b>, row: Value<'b>, other: Value<'b>) -> Value<'b> {
     now.eq(row).select(other, now.eq(other).select(row, now))
 }
 
-/// An invocation follows a row back through all exchanges.
+/// One invocation for each row, which it traces back through all exchanges.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sources {
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
-    /// The last exchange comes first.
+    /// The exchanges are applied in reverse order.
     pub reverse: bool,
 }
 
@@ -37,10 +37,10 @@ parameters! {
         sources: Output = DType::I32,
         batch: U32,
         rows: U32,
-        /// The first pivot, and the row that it is of.
+        /// Index of the first pivot, which is also its row.
         first: U32,
         steps: U32,
-        /// Pivots of a matrix.
+        /// Number of pivots of a matrix.
         pivots_apart: U32,
     }
 }
@@ -58,7 +58,7 @@ impl KernelSpec for Sources {
             let own = matrix * p.pivots_apart.cast(self.index);
             let at = b.var((i - matrix * rows).cast(ScalarType::U32));
             b.for_(0, p.steps, 1, |step| {
-                // From the last exchange that was made to the first one.
+                // From the last exchange that is applied to the first one.
                 let row = p.first + if self.reverse { step } else { p.steps - 1 - step };
                 let other = p.pivots.load(own + row.cast(self.index)).cast(ScalarType::U32) - 1;
                 at.set(exchanged(at.get(), row, other));
@@ -68,17 +68,17 @@ impl KernelSpec for Sources {
     }
 }
 
-/// An invocation takes a row of some columns.
+/// One invocation for each row of a tile of columns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Bring {
-    /// Of the matrices.
+pub struct GatherRows {
+    /// The dtype of the matrices.
     pub dtype: DType,
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
 }
 
 parameters! {
-    pub Bring as s => BringArguments, BringParameters {
+    pub GatherRows as s => BringArguments, BringParameters {
         x: InputElements = s.dtype,
         out: OutputElements = s.dtype,
         sources: Input = DType::I32,
@@ -87,13 +87,13 @@ parameters! {
         batch: U32,
         rows: U32,
         columns: U32,
-        /// Tiles of rows, and of rows and columns.
+        /// Number of tiles of rows, and of tiles in both dimensions.
         row_tiles: U32,
         tiles: U32,
     }
 }
 
-impl KernelSpec for Bring {
+impl KernelSpec for GatherRows {
     fn name(&self) -> &'static str {
         "bring_rows"
     }
@@ -103,7 +103,7 @@ impl KernelSpec for Bring {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: BringParameters<'b>) {
-        let (matrix, tile) = matrices::own_tile(b, p.batch, p.tiles);
+        let (matrix, tile) = matrices::workgroup_tile(b, p.batch, p.tiles);
         let columns = tile / p.row_tiles;
         let row = (tile - columns * p.row_tiles) * ROWS + b.local_id(0);
         b.if_(row.lt(p.rows), || {
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (dtype, index) in [(DType::F32, ScalarType::U32), (DType::C128, ScalarType::U64)] {
-            accepted(&Bring { dtype, index }.build());
+            accepted(&GatherRows { dtype, index }.build());
         }
         for (index, reverse) in [(ScalarType::U32, false), (ScalarType::U64, true)] {
             accepted(&Sources { index, reverse }.build());

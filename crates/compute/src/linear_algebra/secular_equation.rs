@@ -1,45 +1,47 @@
-//! Eigenvalues and eigenvectors of diagonal matrices modified by a matrix of rank one,
-//! `D + rho z z^T`.
+//! Eigenvalues and eigenvectors of diagonal matrices plus a matrix of rank one, `D + rho z z^T`.
 //!
 //! The eigenvalues are the roots of the secular equation `1 + rho sum z_i^2 / (d_i - x) = 0`, one
-//! between each two poles and one behind the last. A root is found as its distance to the nearest
-//! pole, so that its distances to all poles have all their digits. Of them z is computed anew,
-//! which the roots are exact for: so eigenvectors are orthogonal however close roots are (Gu,
-//! Eisenstat, "A divide-and-conquer algorithm for the symmetric tridiagonal eigenproblem", 1995).
+//! between each two poles and one above the last. A root is represented by its distance to the
+//! nearest pole, so that its distances to all poles are accurate to all digits. From these
+//! distances z is recomputed such that the roots are exact for it: so eigenvectors are orthogonal
+//! however close roots are (Gu, Eisenstat, "A divide-and-conquer algorithm for the symmetric
+//! tridiagonal eigenproblem", 1995).
 //!
-//! Between bounds whose signs differ, invocations try as many distances at once, evenly spaced as
-//! bit patterns, as floats of one sign are ordered like these: a number of rounds that is always
-//! the same reaches neighbouring floats.
+//! Between bounds where the function has different signs, the invocations try as many distances in
+//! parallel. These are evenly spaced as bit patterns, which are ordered like floats of one sign: a
+//! fixed number of rounds reaches adjacent floats.
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::linear_algebra::deflation::{self, Deflated, Halves};
-use crate::linear_algebra::workgroup_sums::{Joined, THREADS};
+use crate::linear_algebra::deflation::{self, Deflation};
+use crate::linear_algebra::rank_one_modification::{AdjacentParts, coupling};
+use crate::linear_algebra::workgroup_sums::{THREADS, WorkgroupReduction};
 use crate::linear_algebra::{matrices, sorted_columns};
+use crate::primitives::cost::multiply_adds;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::loops::check_turns;
-use crate::primitives::work::multiply_adds;
+use crate::primitives::loops::check_loop_iterations;
 use crate::view::View;
 use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Atomic, Builder, DType, Pointer, ScalarType, Value, math};
 
-/// Invocations that look for a root.
+/// Invocations that search for one root.
 const LANES: u32 = 32;
 
-/// Rounds after which nothing is left between two bounds: each leaves one part of `LANES + 1`.
+/// Number of rounds until the bounds are adjacent floats: each round divides the interval by
+/// `LANES + 1`.
 const fn rounds(compute: ScalarType) -> u32 {
     if matches!(compute, ScalarType::F64) { 13 } else { 7 }
 }
 
-/// Eigenvalues of merged parts, ascending, `[merges, size]`, and the eigenvectors in columns of
-/// `[merges, size, size]`, contiguous, in terms of those of the parts.
-pub fn solve(cx: &Context, halves: &Halves, deflated: &Deflated) -> Result<(View, View)> {
+/// Eigenvalues of merged parts, ascending, `[merges, size]`, and the eigenvectors as columns of
+/// `[merges, size, size]`, contiguous, in the basis of the parts' eigenvectors.
+pub fn solve(cx: &Context, halves: &AdjacentParts, deflated: &Deflation) -> Result<(View, View)> {
     let [merges, size] = halves.sizes();
     let real = halves.values.dtype;
     let rounds = i64::from(rounds(real.compute())) + 1;
-    check_turns(cx, rounds * (size + 1))?;
+    check_loop_iterations(cx, rounds * (size + 1))?;
     let (origins, distances) = (cx.empty(DType::I32, &[merges, size])?, cx.empty(real, &[merges, size])?);
     let u = cx.empty(real, &[merges, size, size])?;
     let index = matrices::index_of(&[&u]);
@@ -49,20 +51,20 @@ pub fn solve(cx: &Context, halves: &Halves, deflated: &Deflated) -> Result<(View
         poles,
         z: &deflated.z,
         counts,
-        beside: halves.beside,
+        off_diagonal: halves.off_diagonal,
         origins: &origins,
         distances: &distances,
         values: &deflated.values,
         merges: merges as u32,
         size: size as u32,
-        n: halves.beside.sizes[1] as u32,
+        n: halves.off_diagonal.sizes[1] as u32,
         merges_of_one: halves.merges_of_one() as u32,
         tiles: tiles as u32,
     };
-    // A quotient is some eight multiplications.
+    // A quotient costs about eight multiplications.
     let operations = multiply_adds(real, (merges * size * size * i64::from(LANES) * rounds * 10) as u64);
-    let spec = Roots { dtype: real, index };
-    cx.run_heavy(&spec, &arguments, matrices::workgroups(merges, tiles), operations)?;
+    let spec = FindRoots { dtype: real, index };
+    cx.run_with_cost(&spec, &arguments, matrices::workgroups(merges, tiles), operations)?;
 
     let z = cx.empty(real, &[merges, size])?;
     let arguments = ModifiedArguments {
@@ -76,15 +78,15 @@ pub fn solve(cx: &Context, halves: &Halves, deflated: &Deflated) -> Result<(View
         size: size as u32,
     };
     let operations = multiply_adds(real, (merges * size * size * 10) as u64);
-    cx.run_heavy(
-        &Modified { dtype: real, index },
+    cx.run_with_cost(
+        &RecomputeZ { dtype: real, index },
         &arguments,
         dml_kernel::dense::groups(z.numel() as u64),
         operations,
     )?;
 
     let values = cx.empty(real, &[merges, size])?;
-    let places = sorted_columns::sort(cx, &deflated.values, &values, false)?;
+    let ranks = sorted_columns::sort(cx, &deflated.values, &values, false)?;
     let arguments = VectorsArguments {
         poles,
         z: &z,
@@ -92,7 +94,7 @@ pub fn solve(cx: &Context, halves: &Halves, deflated: &Deflated) -> Result<(View
         origins: &origins,
         distances: &distances,
         slots: &deflated.slots,
-        places: &places,
+        ranks: &ranks,
         u: &u,
         merges: merges as u32,
         size: size as u32,
@@ -101,16 +103,16 @@ pub fn solve(cx: &Context, halves: &Halves, deflated: &Deflated) -> Result<(View
     Ok((values, u))
 }
 
-/// What is known of the roots of a merge.
-struct Found<'b> {
+/// The roots of a merge, as the nearest pole and the distance to it.
+struct RootSet<'b> {
     poles: Pointer<'b>,
     origins: Pointer<'b>,
     distances: Pointer<'b>,
-    /// Where the merge's begin.
+    /// Offset of the merge's numbers.
     first: Value<'b>,
 }
 
-impl<'b> Found<'b> {
+impl<'b> RootSet<'b> {
     fn at(&self, i: Value<'b>) -> Value<'b> {
         self.first + i.cast(self.first.scalar())
     }
@@ -126,20 +128,20 @@ impl<'b> Found<'b> {
     }
 }
 
-/// Finds roots. [`LANES`] invocations take one.
+/// Finds roots. [`LANES`] invocations for each root.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Roots {
+struct FindRoots {
     dtype: DType,
     index: ScalarType,
 }
 
 parameters! {
-    Roots as s => RootsArguments, RootsParameters {
+    FindRoots as s => RootsArguments, RootsParameters {
         poles: Input = s.dtype,
         z: Input = s.dtype,
         counts: Input = DType::I32,
-        beside: Input = s.dtype,
-        /// The pole next to each root, and the distance from it.
+        off_diagonal: Input = s.dtype,
+        /// The pole nearest to each root, and the distance from it.
         origins: Output = DType::I32,
         distances: Output = s.dtype,
         /// The roots.
@@ -152,7 +154,7 @@ parameters! {
     }
 }
 
-impl KernelSpec for Roots {
+impl KernelSpec for FindRoots {
     fn name(&self) -> &'static str {
         "secular_roots"
     }
@@ -163,7 +165,7 @@ impl KernelSpec for Roots {
 
     fn write<'b>(&self, b: &'b Builder, p: RootsParameters<'b>) {
         let (index, compute) = (self.index, self.dtype.compute());
-        let (merge, tile) = matrices::own_tile(b, p.merges, p.tiles);
+        let (merge, tile) = matrices::workgroup_tile(b, p.merges, p.tiles);
         let left = deflation::left(p.counts, index, merge);
         let each = THREADS / LANES;
         b.if_((tile * each).ge(left), || b.return_());
@@ -174,11 +176,12 @@ impl KernelSpec for Roots {
         let first = merge.cast(index) * p.size.cast(index);
         let at = |i: Value<'b>| first + i.cast(index);
         let pole = |i: Value<'b>| p.poles.load(at(i));
-        let rho = deflation::coupling(p.beside, index, (merge, p.merges_of_one), (p.size, p.n)).abs() * 2.0;
+        let rho = coupling(p.off_diagonal, index, (merge, p.merges_of_one), (p.size, p.n)).abs() * 2.0;
         let zero = b.float(compute, 0.0);
         let one = b.float(compute, 1.0);
 
-        // The function at a distance from a pole. On either side the largest terms come last.
+        // The secular function at a distance from a pole. Terms on both sides of the root are
+        // summed with the largest last.
         let function = |origin: Value<'b>, distance: Value<'b>| {
             let [before, behind] = [(); 2].map(|()| b.var(zero));
             let term = |i: Value<'b>| {
@@ -192,7 +195,7 @@ impl KernelSpec for Roots {
         let (low, high) = (pole(root), pole((root + 1).min(left - 1)));
         let is_last = (root + 1).eq(left);
         let middle = (high - low) * 0.5;
-        // The last root is no further behind the last pole than rho, as z has a length of one.
+        // The last root is at most rho above the last pole, as z has norm one.
         let furthest = is_last.select(rho * 1.01, middle);
         let nearer_to_next = !is_last & function(low, middle).lt(zero);
         let origin = nearer_to_next.select(high, low);
@@ -210,7 +213,8 @@ impl KernelSpec for Roots {
             let tried = from + step * (lane + 1).cast(bits);
             let inside = tried.lt(to);
             let value = function(origin, signed(inside.select(tried, to).bitcast(compute)));
-            // The function rises with x: from its pole on the left, and towards that on the right.
+            // The function increases with x, from minus infinity at the pole on the left to
+            // infinity at the pole on the right.
             let is_nearer = inside & (nearer_to_next.select(value, -value).gt(zero));
             b.barrier();
             b.if_(lane.eq(0), || nearer.store(own, 0));
@@ -232,29 +236,29 @@ impl KernelSpec for Roots {
     }
 }
 
-/// Computes the z for which the roots are exact. An invocation takes an element.
+/// Computes the z for which the roots are exact. One invocation for each element.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Modified {
+struct RecomputeZ {
     dtype: DType,
     index: ScalarType,
 }
 
 parameters! {
-    Modified as s => ModifiedArguments, ModifiedParameters {
+    RecomputeZ as s => ModifiedArguments, ModifiedParameters {
         poles: Input = s.dtype,
-        /// Has the signs.
+        /// The original z, whose signs are used.
         given: Input = s.dtype,
         counts: Input = DType::I32,
         origins: Input = DType::I32,
         distances: Input = s.dtype,
-        /// But for a common factor.
+        /// The new z, up to a common factor.
         z: Output = s.dtype,
         numel: Index = s.index,
         size: U32,
     }
 }
 
-impl KernelSpec for Modified {
+impl KernelSpec for RecomputeZ {
     fn name(&self) -> &'static str {
         "secular_modified"
     }
@@ -267,9 +271,10 @@ impl KernelSpec for Modified {
             let merge = id / size;
             let (i, left) = ((id % size).cast(ScalarType::U32), deflation::left(p.counts, index, merge));
             b.if_(i.lt(left), || {
-                let found = Found { poles: p.poles, origins: p.origins, distances: p.distances, first: merge * size };
+                let found = RootSet { poles: p.poles, origins: p.origins, distances: p.distances, first: merge * size };
                 let own = found.pole(i);
-                // Each factor is at most one: a root over the pole that is further away.
+                // Each factor is at most one: the distance to a root, divided by the distance to
+                // the pole further away.
                 let product = b.var(found.to_pole(i, left - 1).abs());
                 b.for_(0, left - 1, 1, |j| {
                     let other = found.pole(j.lt(i).select(j, j + 1));
@@ -282,7 +287,7 @@ impl KernelSpec for Modified {
     }
 }
 
-/// Writes eigenvectors. A workgroup takes one.
+/// Writes eigenvectors. One workgroup for each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Vectors {
     dtype: DType,
@@ -297,8 +302,8 @@ parameters! {
         origins: Input = DType::I32,
         distances: Input = s.dtype,
         slots: Input = DType::I32,
-        /// The columns that they go to.
-        places: Input = DType::I32,
+        /// The columns of the result.
+        ranks: Input = DType::I32,
         u: Output = s.dtype,
         merges: U32,
         size: U32,
@@ -316,13 +321,13 @@ impl KernelSpec for Vectors {
 
     fn write<'b>(&self, b: &'b Builder, p: VectorsParameters<'b>) {
         let (index, compute) = (self.index, self.dtype.compute());
-        let (merge, root) = matrices::own_tile(b, p.merges, p.size);
+        let (merge, root) = matrices::workgroup_tile(b, p.merges, p.size);
         let local = b.local_id(0);
         let first = merge.cast(index) * p.size.cast(index);
         let left = deflation::left(p.counts, index, merge);
-        let found = Found { poles: p.poles, origins: p.origins, distances: p.distances, first };
+        let found = RootSet { poles: p.poles, origins: p.origins, distances: p.distances, first };
         let slot = |row: Value<'b>| p.slots.load(found.at(row)).cast(ScalarType::U32);
-        let column = p.places.load(found.at(root)).cast(index);
+        let column = p.ranks.load(found.at(root)).cast(index);
         let to = |row: Value<'b>| found.at(row) * p.size.cast(index) + column;
         b.if_else(
             root.lt(left),
@@ -333,7 +338,7 @@ impl KernelSpec for Vectors {
                     let value = p.z.load(found.at(i)) / found.to_pole(i, root);
                     own.lt(left).select(value, value.like(0.0))
                 };
-                let joined = Joined::new(b, compute, 1);
+                let joined = WorkgroupReduction::new(b, compute, 1);
                 let sum = b.var(b.float(compute, 0.0));
                 b.for_(local, p.size, THREADS, |row| {
                     let value = element(row);
@@ -343,7 +348,7 @@ impl KernelSpec for Vectors {
                 let length = math::sqrt(joined.result(0));
                 b.for_(local, p.size, THREADS, |row| p.u.store(to(row), element(row) / length));
             },
-            // One that was done before: it is that of a part.
+            // A deflated eigenvector is one of a part's.
             || b.for_(local, p.size, THREADS, |row| p.u.store(to(row), slot(row).eq(root).cast(compute))),
         );
     }
@@ -357,8 +362,8 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (dtype, index) in [(DType::F32, ScalarType::U32), (DType::F64, ScalarType::U64)] {
-            accepted(&Roots { dtype, index }.build());
-            accepted(&Modified { dtype, index }.build());
+            accepted(&FindRoots { dtype, index }.build());
+            accepted(&RecomputeZ { dtype, index }.build());
             accepted(&Vectors { dtype, index }.build());
         }
     }

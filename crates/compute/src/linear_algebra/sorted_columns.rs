@@ -11,33 +11,36 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// Sorts `values`, `[batch, n]` contiguous, into `sorted`; gives the place of each.
+/// Sorts `values`, `[batch, n]` contiguous, into `sorted`; returns the position of each value.
 pub fn sort(cx: &Context, values: &View, sorted: &View, descending: bool) -> Result<View> {
-    let places = cx.empty(DType::I32, &values.sizes)?;
+    let ranks = cx.empty(DType::I32, &values.sizes)?;
     let (total, n) = (values.numel(), values.sizes[1] as u32);
     let spec = Rank { dtype: values.dtype, index: matrices::index_of(&[values]), descending };
-    cx.run_threads(&spec, &RankArguments { values, sorted, places: &places, total, n }, total as u64)?;
-    Ok(places)
+    cx.run_threads(&spec, &RankArguments { values, sorted, ranks: &ranks, total, n }, total as u64)?;
+    Ok(ranks)
 }
 
-/// Writes column `j` of `from` to column `places[j]` of `to`, of `[batch, m, n]`.
-pub fn arrange(cx: &Context, from: &View, to: &View, places: &View) -> Result<()> {
-    run_arrange(cx, from, to, places, false)
+/// Writes column `j` of `from` to column `permutation[j]` of `to`, of `[batch, m, n]`.
+pub fn permute_columns(cx: &Context, from: &View, to: &View, permutation: &View) -> Result<()> {
+    run_permutation(cx, from, to, permutation, false)
 }
 
-/// Writes column `places[j]` of `from` to column `j` of `to`: what [`arrange`] did is undone.
-pub fn restore(cx: &Context, from: &View, to: &View, places: &View) -> Result<()> {
-    run_arrange(cx, from, to, places, true)
+/// Writes column `permutation[j]` of `from` to column `j` of `to`: the inverse of
+/// [`permute_columns`].
+pub fn unpermute_columns(cx: &Context, from: &View, to: &View, permutation: &View) -> Result<()> {
+    run_permutation(cx, from, to, permutation, true)
 }
 
-fn run_arrange(cx: &Context, from: &View, to: &View, places: &View, back: bool) -> Result<()> {
+fn run_permutation(cx: &Context, from: &View, to: &View, permutation: &View, back: bool) -> Result<()> {
     let (total, rows, columns) = (from.numel(), from.sizes[1] as u32, from.sizes[2] as u32);
-    let spec = Arrange { dtype: from.dtype, index: matrices::index_of(&[from, to]), back };
-    let arguments = ArrangeArguments { from, to, places, from_strides: from, to_strides: to, total, rows, columns };
+    let spec = Permute { dtype: from.dtype, index: matrices::index_of(&[from, to]), back };
+    let arguments =
+        PermuteArguments { from, to, permutation, from_strides: from, to_strides: to, total, rows, columns };
     cx.run_threads(&spec, &arguments, total as u64)
 }
 
-/// An invocation counts what comes before one value: equal ones as they stood, NaN after all.
+/// Ranks: each invocation counts how many values come before one value. Equal values keep their
+/// order; NaN comes last.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Rank {
     dtype: DType,
@@ -49,7 +52,7 @@ parameters! {
     Rank as s => RankArguments, RankParameters {
         values: Input = s.dtype,
         sorted: Output = s.dtype,
-        places: Output = DType::I32,
+        ranks: Output = DType::I32,
         total: Index = s.index,
         n: U32,
     }
@@ -75,23 +78,23 @@ impl KernelSpec for Rank {
                 before.set(before.get() + comes.cast(ScalarType::U32));
             });
             p.sorted.store(first + before.get().cast(self.index), value);
-            p.places.store(i, before.get().cast(ScalarType::I32));
+            p.ranks.store(i, before.get().cast(ScalarType::I32));
         });
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Arrange {
+struct Permute {
     dtype: DType,
     index: ScalarType,
     back: bool,
 }
 
 parameters! {
-    Arrange as s => ArrangeArguments, ArrangeParameters {
+    Permute as s => PermuteArguments, PermuteParameters {
         from: InputElements = s.dtype,
         to: OutputElements = s.dtype,
-        places: Input = DType::I32,
+        permutation: Input = DType::I32,
         from_strides: MatrixStrides = s.index,
         to_strides: MatrixStrides = s.index,
         total: Index = s.index,
@@ -100,20 +103,20 @@ parameters! {
     }
 }
 
-impl KernelSpec for Arrange {
+impl KernelSpec for Permute {
     fn name(&self) -> &'static str {
         "arrange_columns"
     }
 
-    fn write<'b>(&self, b: &'b Builder, p: ArrangeParameters<'b>) {
+    fn write<'b>(&self, b: &'b Builder, p: PermuteParameters<'b>) {
         let i = linear_id(b, self.index);
         b.if_(i.lt(p.total), || {
             let line = i / p.rows.cast(self.index);
             let row = (i - line * p.rows.cast(self.index)).cast(ScalarType::U32);
             let matrix = (line / p.columns.cast(self.index)).cast(ScalarType::U32);
             let column = (line % p.columns.cast(self.index)).cast(ScalarType::U32);
-            let place = p.places.load(line).cast(ScalarType::U32);
-            let (from, to) = if self.back { (place, column) } else { (column, place) };
+            let permuted = p.permutation.load(line).cast(ScalarType::U32);
+            let (from, to) = if self.back { (permuted, column) } else { (column, permuted) };
             p.to.store(p.to_strides.at(matrix, row, to), p.from.load(p.from_strides.at(matrix, row, from)));
         });
     }
@@ -128,10 +131,10 @@ mod tests {
     fn kernels_are_valid() {
         for (dtype, index) in [(DType::F32, ScalarType::U32), (DType::F64, ScalarType::U64)] {
             accepted(&Rank { dtype, index, descending: dtype == DType::F32 }.build());
-            accepted(&Arrange { dtype, index, back: dtype == DType::F32 }.build());
+            accepted(&Permute { dtype, index, back: dtype == DType::F32 }.build());
         }
         for (dtype, index) in [(DType::C64, ScalarType::U32), (DType::C128, ScalarType::U64)] {
-            accepted(&Arrange { dtype, index, back: false }.build());
+            accepted(&Permute { dtype, index, back: false }.build());
         }
     }
 }

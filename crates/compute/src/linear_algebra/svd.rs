@@ -1,18 +1,20 @@
 //! The singular value decomposition `A = U S V^H`.
 //!
-//! Of a matrix that is not wide (a wide one is transposed), its longest columns first, `A = Q R` is
-//! computed, so that what follows works on square matrices only. [Jacobi's one-sided
+//! A matrix that is wide is transposed first. `A = Q R` is computed with the longest columns of A
+//! first, so that the rest works on square matrices. [Jacobi's one-sided
 //! method](super::one_sided_jacobi) makes the columns of `L = R^H` orthogonal, which takes fewer
-//! sweeps than those of R would (Drmač, Veselić, "New fast and accurate Jacobi SVD algorithm",
-//! 2008). With `L V = W`, whose columns are as long as the singular values, another QR
-//! decomposition turns W into an orthogonal matrix, also where its columns are zeros. A is scaled
-//! by a power of two for all of it.
+//! sweeps than the columns of R would (Drmač, Veselić, "New fast and accurate Jacobi SVD
+//! algorithm", 2008). The columns of the result `W = L V` have the singular values as norms;
+//! another QR decomposition makes an orthogonal matrix from W, even if columns are zero. Each A is
+//! scaled by a power of two.
 
 use crate::context::Context;
 use crate::creation::triangle::{Half, copy_half};
 use crate::error::Result;
 use crate::linear_algebra::element::{Element, InputElements, OutputElements};
-use crate::linear_algebra::matrices::{self, Into, MatrixStrides, adjoint, conjugated, device_copy, part, transposed};
+use crate::linear_algebra::matrices::{
+    self, MatrixStrides, Update, adjoint, conjugated, device_copy, part, transposed,
+};
 use crate::linear_algebra::one_sided_jacobi::{self, Columns};
 use crate::linear_algebra::orthogonal::polish;
 use crate::linear_algebra::tridiagonal::mirror;
@@ -54,14 +56,14 @@ pub fn decomposed(cx: &Context, a: &View, full: bool, vectors: bool) -> Result<[
     Ok([u, s, vh])
 }
 
-/// Complex matrices conjugated in place.
+/// Conjugates complex matrices in place.
 fn conjugate(cx: &Context, t: &View) -> Result<()> {
     if t.dtype.is_complex() { device_copy(cx, &conjugated(t), t) } else { Ok(()) }
 }
 
 /// Decomposes `a`, which is not wide. Writes the singular values to `values`, `[batch, n]`
-/// contiguous, and the vectors to columns of `[batch, m, ..]` and `[batch, n, n]`; the first of
-/// these are ones on the diagonal and zeros before.
+/// contiguous, and the vectors to columns of `[batch, m, ..]` and `[batch, n, n]`. The first of
+/// these has to be initialised with the identity.
 fn decompose(cx: &Context, a: &View, values: &View, vectors: Option<(View, View)>) -> Result<()> {
     let (batch, n) = (values.sizes[0], values.sizes[1]);
     let copied = matrices::copied(cx, a, &a.sizes)?;
@@ -72,7 +74,7 @@ fn decompose(cx: &Context, a: &View, values: &View, vectors: Option<(View, View)
     column_norms::scale(cx, &copied, &powers, true)?;
     let sorted = matrices::empty(cx, a.dtype, &a.sizes)?;
     let order = sorted_columns::sort(cx, &norms, &cx.empty(norms.dtype, &norms.sizes)?, true)?;
-    sorted_columns::arrange(cx, &matrices::flat(&copied), &matrices::flat(&sorted), &order)?;
+    sorted_columns::permute_columns(cx, &matrices::flat(&copied), &matrices::flat(&sorted), &order)?;
 
     let (qr, tau) = qr::decompose(cx, &sorted)?;
     let qr = matrices::flat(&qr);
@@ -80,21 +82,21 @@ fn decompose(cx: &Context, a: &View, values: &View, vectors: Option<(View, View)
     copy_half(cx, &part(&qr, (0, n), (0, n)), &transposed(&l), 0, Half::Upper)?;
     conjugate(cx, &l)?;
     let columns = Columns::new(cx, &l, &flags, vectors.is_some())?;
-    if n > ROTATED_FIRST {
-        columns.rotate(&nearly_right(cx, &l, &flags)?)?;
+    if n > MIN_PRECONDITIONED_COLUMNS {
+        columns.rotate(&approximate_right_vectors(cx, &l, &flags)?)?;
     }
     columns.orthogonalise()?;
 
     let unsorted = column_norms::norms(cx, &columns.columns())?;
-    let places = sorted_columns::sort(cx, &unsorted, values, true)?;
+    let ranks = sorted_columns::sort(cx, &unsorted, values, true)?;
     column_norms::scale(cx, values, &powers, false)?;
     let Some((left, right)) = vectors else { return Ok(()) };
-    sorted_columns::arrange(cx, &columns.rotations(), &part(&left, (0, n), (0, n)), &places)?;
+    sorted_columns::permute_columns(cx, &columns.rotations(), &part(&left, (0, n), (0, n)), &ranks)?;
     householder::apply(cx, &qr, &tau, &left, false)?;
     polish(cx, &left)?;
 
     let w = matrices::empty(cx, a.dtype, &[batch, n, n])?;
-    sorted_columns::arrange(cx, &columns.columns(), &w, &places)?;
+    sorted_columns::permute_columns(cx, &columns.columns(), &w, &ranks)?;
     let (qr, tau) = qr::decompose(cx, &w)?;
     let qr = matrices::flat(&qr);
     let u = matrices::identity(cx, a.dtype, &[batch, n, n])?;
@@ -103,32 +105,31 @@ fn decompose(cx: &Context, a: &View, values: &View, vectors: Option<(View, View)
     cx.run_threads(&spec, &arguments, (batch * n) as u64)?;
     householder::apply(cx, &qr, &tau, &u, false)?;
     polish(cx, &u)?;
-    sorted_columns::restore(cx, &transposed(&u), &transposed(&right), &order)
+    sorted_columns::unpermute_columns(cx, &transposed(&u), &transposed(&right), &order)
 }
 
-/// Columns from which on the eigenvectors of `L^H L` are found sooner than Jacobi's sweeps get as
-/// far.
-const ROTATED_FIRST: i64 = 64;
+/// Minimum number of columns for which computing the eigenvectors of `L^H L` is faster than the
+/// Jacobi sweeps that it saves.
+const MIN_PRECONDITIONED_COLUMNS: i64 = 64;
 
-/// The right singular vectors of `l`, `[batch, n, n]`, but for what squaring it loses: those of
-/// small singular values are all but orthogonal complements of the others. Longer columns of the
-/// product with them come first. Waits for whether all numbers are finite.
-fn nearly_right(cx: &Context, l: &View, flags: &View) -> Result<View> {
+/// The right singular vectors of `l`, `[batch, n, n]`, as accurate as squaring allows: those of
+/// small singular values are little more than orthogonal to the others. They are in descending
+/// order of singular values. Reads back whether all numbers are finite.
+fn approximate_right_vectors(cx: &Context, l: &View, flags: &View) -> Result<View> {
     let (batch, n) = (l.sizes[0], l.sizes[1]);
     one_sided_jacobi::check_finite(cx, flags)?;
     let square = matrices::empty(cx, l.dtype, &l.sizes)?;
-    matrices::multiply(cx, [&adjoint(l), l], &square, Into::Written)?;
+    matrices::multiply(cx, [&adjoint(l), l], &square, Update::Overwrite)?;
     mirror(cx, &square)?;
     let [values, sorted] = [(); 2].map(|()| cx.empty(l.dtype.real(), &[batch, n]));
     let (values, v) = (values?, matrices::empty(cx, l.dtype, &l.sizes)?);
     eigh::vectors_of(cx, &square, &values, &v)?;
-    let places = sorted_columns::sort(cx, &values, &sorted?, true)?;
-    sorted_columns::arrange(cx, &v, &square, &places)?;
+    let ranks = sorted_columns::sort(cx, &values, &sorted?, true)?;
+    sorted_columns::permute_columns(cx, &v, &square, &ranks)?;
     Ok(square)
 }
 
-/// Writes the signs of a diagonal, whose numbers are real, to another. An invocation takes an
-/// element.
+/// Writes the signs of a real diagonal to another diagonal. One invocation for each element.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Signs {
     dtype: DType,
@@ -139,7 +140,7 @@ parameters! {
     Signs as s => SignsArguments, SignsParameters {
         r: InputElements = s.dtype,
         signs: OutputElements = s.dtype,
-        /// Of both.
+        /// Strides of both matrices.
         strides: MatrixStrides = s.index,
         numel: Index = s.index,
         n: U32,

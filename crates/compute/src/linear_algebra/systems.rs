@@ -1,4 +1,4 @@
-//! What LU decompositions are for: systems of equations, inverses, determinants.
+//! Uses of LU decompositions: systems of equations, inverses, determinants.
 
 use crate::context::Context;
 use crate::creation::triangle::{Half, copy_half};
@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::linear_algebra::lu::{self, Decomposed};
 use crate::linear_algebra::matrices;
 use crate::linear_algebra::permutation::{
-    Determinant, DeterminantArguments, Of, Permutation, PermutationArguments, PermutationMatrix,
+    Determinant, DeterminantArguments, DiagonalOperation, Permutation, PermutationArguments, PermutationMatrix,
     PermutationMatrixArguments,
 };
 use crate::movement::copy::as_contiguous;
@@ -14,7 +14,7 @@ use crate::view::View;
 use crate::view::layout::index_type;
 use dml_kernel::DType;
 
-/// P, L and U as new tensors; what is not asked for is empty.
+/// Returns P, L and U as new tensors; those not requested are empty.
 pub fn unpack(cx: &Context, lu: &View, pivots: &View, data: bool, permutation: bool) -> Result<[View; 3]> {
     let batch = matrices::batch_of(lu);
     let (m, n) = (lu.size(-2), lu.size(-1));
@@ -43,7 +43,7 @@ pub fn unpack(cx: &Context, lu: &View, pivots: &View, data: bool, permutation: b
     Ok([p, l, u])
 }
 
-/// The permutation matrices of `pivots`, contiguous as `p` is.
+/// Writes the permutation matrices of `pivots`, contiguous like `p`.
 fn permute(cx: &Context, pivots: &View, p: &View, rows: i64) -> Result<()> {
     let batch = p.numel() / (rows * rows);
     let rows_of = cx.empty(DType::I32, &[batch, rows])?;
@@ -55,10 +55,9 @@ fn permute(cx: &Context, pivots: &View, p: &View, rows: i64) -> Result<()> {
     cx.run_threads(&PermutationMatrix { dtype: p.dtype, index }, &arguments, p.numel() as u64)
 }
 
-/// Decomposes, and computes of the diagonals: the determinant or its sign, its logarithm, LU and
-/// pivots. These are of the transposed matrices where `a` is real and contiguous, as PyTorch's
-/// formulas for gradients expect them.
-pub fn determinant(cx: &Context, a: &View, of: Of) -> Result<[View; 4]> {
+/// Decomposes, and computes from the diagonals: returns the determinant or its sign, its logarithm,
+/// LU and pivots. LU and pivots are of the transposed matrices if `a` is real and contiguous.
+pub fn determinant(cx: &Context, a: &View, of: DiagonalOperation) -> Result<[View; 4]> {
     let turned = if a.is_contiguous() && !a.dtype.is_complex() { matrices::transposed(a) } else { a.clone() };
     let Decomposed { lu, pivots, .. } = lu::decompose(cx, &turned, true)?;
     let batch = matrices::batch_of(a);

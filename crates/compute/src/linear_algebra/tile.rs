@@ -1,41 +1,43 @@
-//! A small square of a matrix in shared memory, on its way between memory and invocations that take
-//! a row or a column each.
+//! A small square tile of a matrix in shared memory, through which invocations that have a row or a
+//! column each access memory in contiguous runs.
 
 use crate::linear_algebra::element::{Element, SharedElements};
 use crate::linear_algebra::matrices::StrideParams;
 use dml_kernel::{Builder, DType, Value};
 
-/// Elements that an invocation has on their way at once.
-const TOGETHER: u32 = 8;
+/// Loads of an invocation that are issued before their results are used, unless registers are few.
+pub const LOADS_IN_FLIGHT: u32 = 8;
 
-/// `side` x `side` elements for each of a workgroup's matrices, which as many invocations move.
-/// Rows are rotated against one another (by an exclusive or), so that neither those of a row nor
-/// those of a column share a bank.
+/// `side` x `side` elements for each matrix of a workgroup, copied by `side` invocations. Columns
+/// are permuted by an exclusive or with the row, so that neither the elements of a row nor those of
+/// a column share a bank.
 #[derive(Copy, Clone)]
 pub struct Tile<'b> {
     b: &'b Builder,
     elements: SharedElements<'b>,
     side: u32,
-    /// Where the own matrix begins.
+    /// Beginning of this invocation's matrix.
     base: Value<'b>,
-    /// The invocation's place among those of its matrix.
+    /// Index of the invocation among the invocations of its matrix.
     own: Value<'b>,
+    /// See [`LOADS_IN_FLIGHT`].
+    loads_in_flight: u32,
 }
 
-/// Where a tile's elements are in memory: those of `rows` x `columns` from a place on.
+/// The position of a tile in memory: `rows` x `columns` elements from a first element on.
 #[derive(Copy, Clone)]
-pub struct Place<'b> {
+pub struct TilePosition<'b> {
     /// Strides of the matrices.
     pub strides: StrideParams<'b>,
-    /// Which matrix.
+    /// Index of the matrix.
     pub matrix: Value<'b>,
-    /// Its row and column where the tile begins.
+    /// Row and column of the tile's first element.
     pub from: [Value<'b>; 2],
-    /// The tile's rows and columns in use, at least one of each.
+    /// Rows and columns of the tile that are in range, at least one of each.
     pub size: [Value<'b>; 2],
 }
 
-impl<'b> Place<'b> {
+impl<'b> TilePosition<'b> {
     /// The offset of an element of the tile.
     pub fn at(&self, row: Value<'b>, column: Value<'b>) -> Value<'b> {
         self.strides.at(self.matrix, self.from[0] + row, self.from[1] + column)
@@ -47,8 +49,8 @@ impl<'b> Place<'b> {
 }
 
 impl<'b> Tile<'b> {
-    /// Tiles of `side` rows, a power of two, for `matrices` matrices, each with `side` invocations
-    /// that stand together.
+    /// Tiles of `side` rows, a power of two, for `matrices` matrices, each with `side` consecutive
+    /// invocations.
     pub fn new(b: &'b Builder, dtype: DType, side: u32, matrices: u32) -> Tile<'b> {
         let local = b.local_id(0);
         let own = local & (side - 1);
@@ -58,77 +60,84 @@ impl<'b> Tile<'b> {
             side,
             base: (local - own) * side,
             own,
+            loads_in_flight: LOADS_IN_FLIGHT,
         }
     }
 
-    fn place(&self, row: Value<'b>, column: Value<'b>) -> Value<'b> {
+    /// The tile, with another number of loads in flight: a power of two.
+    pub fn with_loads_in_flight(self, loads_in_flight: u32) -> Tile<'b> {
+        Tile { loads_in_flight, ..self }
+    }
+
+    fn offset(&self, row: Value<'b>, column: Value<'b>) -> Value<'b> {
         self.base + row * self.side + (row ^ column)
     }
 
-    /// The element of a row and a column.
+    /// Loads an element of the tile.
     pub fn load(&self, row: Value<'b>, column: Value<'b>) -> Element<'b> {
-        self.elements.load(self.place(row, column))
+        self.elements.load(self.offset(row, column))
     }
 
-    /// Writes the element of a row and a column.
+    /// Stores an element of the tile.
     pub fn store(&self, row: Value<'b>, column: Value<'b>, element: Element<'b>) {
-        self.elements.store(self.place(row, column), element);
+        self.elements.store(self.offset(row, column), element);
     }
 
-    /// Calls `take` with rows and columns: all of the tile's elements once, in steps of a few.
-    /// Neighbouring invocations take neighbours in memory; those of one order of strides are always
-    /// taken by the same invocation.
+    /// Calls `take` with rows and columns: with all of the tile's elements, each once, a few in
+    /// each call. Neighbouring invocations access adjacent memory. For one order of strides, an
+    /// element always belongs to the same invocation.
     pub fn each(&self, strides: &StrideParams<'b>, take: impl Fn(&[[Value<'b>; 2]])) {
         let (b, down) = (self.b, strides.rows_are_closer());
-        b.for_(0, b.u32(self.side), TOGETHER, |first| {
-            let places: Vec<[Value; 2]> = (0..TOGETHER)
+        b.for_(0, b.u32(self.side), self.loads_in_flight, |first| {
+            let positions: Vec<[Value; 2]> = (0..self.loads_in_flight)
                 .map(|e| {
                     let other = first + e;
                     [down.select(self.own, other), down.select(other, self.own)]
                 })
                 .collect();
-            take(&places);
+            take(&positions);
         });
     }
 
-    /// Reads elements from memory, and gives each to `keep` with its row and column; what is beyond
-    /// the place in use is 0.
+    /// Loads elements from memory, and passes each to `keep` with its row and column; elements out
+    /// of range are 0.
     pub fn read(
         &self,
-        from: &Place<'b>,
+        from: &TilePosition<'b>,
         load: impl Fn(Value<'b>) -> Element<'b>,
         keep: impl Fn(Value<'b>, Value<'b>, Element<'b>),
     ) {
-        self.each(&from.strides, |places| {
-            let values: Vec<Element> = places
+        self.each(&from.strides, |positions| {
+            let values: Vec<Element> = positions
                 .iter()
                 .map(|&[row, column]| {
-                    // Always an element: no branch keeps one load from the next.
+                    // The load is unconditional, since branches would keep loads from being issued
+                    // together.
                     let loaded = load(from.at(row.min(from.size[0] - 1), column.min(from.size[1] - 1)));
                     Element::select(from.holds(row, column), loaded, loaded.like(0.0))
                 })
                 .collect();
-            for (&[row, column], value) in places.iter().zip(values) {
+            for (&[row, column], value) in positions.iter().zip(values) {
                 keep(row, column, value);
             }
         });
     }
 
-    /// Reads the tile from memory.
-    pub fn fill(&self, from: &Place<'b>, load: impl Fn(Value<'b>) -> Element<'b>) {
+    /// Loads the tile from memory.
+    pub fn fill(&self, from: &TilePosition<'b>, load: impl Fn(Value<'b>) -> Element<'b>) {
         self.read(from, load, |row, column, value| self.store(row, column, value));
     }
 
-    /// Writes to memory what `value` finds for a row and a column, where `own`.
+    /// Stores `value` of every row and column to memory, if `own`.
     pub fn write(
         &self,
-        to: &Place<'b>,
+        to: &TilePosition<'b>,
         own: Value<'b>,
         value: impl Fn(Value<'b>, Value<'b>) -> Element<'b>,
         store: impl Fn(Value<'b>, Element<'b>),
     ) {
-        self.each(&to.strides, |places| {
-            for &[row, column] in places {
+        self.each(&to.strides, |positions| {
+            for &[row, column] in positions {
                 self.b.if_(own & to.holds(row, column), || store(to.at(row, column), value(row, column)));
             }
         });

@@ -1,10 +1,12 @@
-//! Systems with triangular matrices: halves of halves, whose coupling is a product, and two kernels
-//! for the blocks on the diagonal: of few right sides the one here, of more `triangular_columns`.
+//! Triangular systems, recursively split in halves that are coupled by a matrix product; and two
+//! kernels for the diagonal blocks: the one here for few right-hand sides, `triangular_columns` for
+//! more.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::linear_algebra::element::{Element, ElementVar, InputElements, OutputElements, SharedElements};
-use crate::linear_algebra::matrices::{self, Into, MatrixStrides, part};
+use crate::linear_algebra::matrices::{self, MatrixStrides, Update, part};
+use crate::linear_algebra::tile::LOADS_IN_FLIGHT;
 use crate::linear_algebra::triangular_columns::{self, Columns, ColumnsArguments};
 use crate::primitives::kernel::KernelSpec;
 use crate::view::View;
@@ -12,30 +14,31 @@ use dml_engine::interface::U32;
 use dml_engine::parameters;
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// Which triangle of a matrix counts, and whether its diagonal counts as ones.
+/// Which triangle of a matrix is read, and whether its diagonal is taken to be ones.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Triangle {
-    /// The upper one.
+    /// The upper triangle.
     pub upper: bool,
-    /// Ones on the diagonal, which is not read.
+    /// The diagonal is ones, and is not read.
     pub unit: bool,
 }
 
 impl Triangle {
-    /// The lower one.
+    /// The lower triangle.
     pub const LOWER: Triangle = Triangle { upper: false, unit: false };
-    /// The lower one with ones on the diagonal.
+    /// The lower triangle with a unit diagonal.
     pub const UNIT_LOWER: Triangle = Triangle { upper: false, unit: true };
-    /// The upper one.
+    /// The upper triangle.
     pub const UPPER: Triangle = Triangle { upper: true, unit: false };
-    /// The upper one with ones on the diagonal.
+    /// The upper triangle with a unit diagonal.
     pub const UNIT_UPPER: Triangle = Triangle { upper: true, unit: true };
 }
 
-/// Most right sides of which an invocation holds one element each; with more it holds a column.
-const FEW_COLUMNS: i64 = 8;
+/// Maximum number of right-hand sides for which an invocation holds one element; with more it holds
+/// a column.
+const MAX_COLUMNS_PER_ELEMENT: i64 = 8;
 
-/// Solves `t @ x = x` in place: `t` is `[batch, n, n]`, whose conjugate bit counts, `x` is
+/// Solves `t @ x = x` in place: `t` is `[batch, n, n]`, whose conjugate bit is respected, `x` is
 /// `[batch, n, k]`.
 pub fn solve(cx: &Context, t: &View, x: &View, triangle: Triangle) -> Result<()> {
     let (n, k) = (x.sizes[1], x.sizes[2]);
@@ -43,24 +46,29 @@ pub fn solve(cx: &Context, t: &View, x: &View, triangle: Triangle) -> Result<()>
         return Ok(());
     }
     let rows = matrices::block_rows(x.dtype);
-    if k <= FEW_COLUMNS && n <= i64::from(rows) {
+    if k <= MAX_COLUMNS_PER_ELEMENT && n <= i64::from(rows) {
         return solve_block(cx, t, x, triangle);
     }
-    if k > FEW_COLUMNS && n <= triangular_columns::most_rows(x.dtype) {
+    if k > MAX_COLUMNS_PER_ELEMENT && n <= triangular_columns::most_rows(x.dtype) {
         return solve_columns(cx, t, x, triangle);
     }
     let half = matrices::half(n, rows);
     let (first, second) = if triangle.upper { ((half, n), (0, half)) } else { ((0, half), (half, n)) };
     let [x_first, x_second] = [first, second].map(|part_rows| part(x, part_rows, (0, k)));
     solve(cx, &part(t, first, first), &x_first, triangle)?;
-    matrices::multiply(cx, [&part(t, second, first), &x_first], &x_second, Into::Subtracted)?;
+    matrices::multiply(cx, [&part(t, second, first), &x_first], &x_second, Update::Subtract)?;
     solve(cx, &part(t, second, second), &x_second, triangle)
 }
 
 fn solve_columns(cx: &Context, t: &View, x: &View, triangle: Triangle) -> Result<()> {
     let [batch, n, k] = [x.sizes[0], x.sizes[1], x.sizes[2]];
-    let side = matrices::rows_for(n).min(matrices::block_rows(x.dtype));
-    let spec = Columns { dtype: x.dtype, index: matrices::index_of(&[t, x]), triangle, conjugate: t.conjugate, side };
+    let (side, loads) = match cx.device.info().capabilities.has_few_registers() {
+        true => triangular_columns::FOR_FEW_REGISTERS,
+        false => (matrices::block_rows(x.dtype), LOADS_IN_FLIGHT),
+    };
+    let side = matrices::rows_for(n).min(side);
+    let spec =
+        Columns { dtype: x.dtype, index: matrices::index_of(&[t, x]), triangle, conjugate: t.conjugate, side, loads };
     let tiles = (k as u64).div_ceil(side.into()) as i64;
     let arguments = ColumnsArguments {
         t,
@@ -84,16 +92,16 @@ fn solve_block(cx: &Context, t: &View, x: &View, triangle: Triangle) -> Result<(
     cx.run(&spec, &arguments, matrices::workgroups(batch, 1))
 }
 
-/// A block on the diagonal, and all of a few columns: an invocation holds one element, and a row's
-/// are told to all when they are known.
+/// A diagonal block with a few right-hand sides: an invocation holds one element, and the elements
+/// of a solved row are broadcast.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Block {
     dtype: DType,
     index: ScalarType,
     triangle: Triangle,
-    /// The conjugate of `t` counts.
+    /// The conjugate of `t` is used.
     conjugate: bool,
-    /// Most rows and columns: powers of two.
+    /// Maximum rows and columns: powers of two.
     rows: u32,
     columns: u32,
 }
@@ -122,11 +130,11 @@ impl KernelSpec for Block {
     fn write<'b>(&self, b: &'b Builder, p: BlockParameters<'b>) {
         let Triangle { upper, unit } = self.triangle;
         let (dtype, rows, columns) = (self.dtype, self.rows, self.columns);
-        let (matrix, _) = matrices::own_tile(b, p.batch, b.u32(1));
+        let (matrix, _) = matrices::workgroup_tile(b, p.batch, b.u32(1));
         let local = b.local_id(0);
         let (row, lane) = (local & (rows - 1), local >> rows.ilog2());
         let counted = |element: Element<'b>| if self.conjugate { element.conjugate() } else { element };
-        // Columns of the block stand one after another.
+        // The block in column-major order.
         let block = SharedElements::shared(b, dtype, rows * rows);
         for e in 0..rows / columns {
             let at = lane + e * columns;
@@ -137,7 +145,7 @@ impl KernelSpec for Block {
         let own = row.lt(p.n) & lane.lt(p.k);
         let x = ElementVar::var(b, Element::constant(b, dtype, 0.0));
         b.if_(own, || x.set(p.x.load(p.x_strides.at(matrix, row, lane))));
-        // Two rows in turn, so that one barrier a step is enough.
+        // Double-buffered rows, so that one barrier a step is enough.
         let known = SharedElements::shared(b, dtype, 2 * columns);
         b.barrier();
         b.for_(0, p.n, 1, |step| {

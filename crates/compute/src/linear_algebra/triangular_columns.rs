@@ -1,39 +1,45 @@
-//! The kernel that solves triangular systems of few rows for many right sides: an invocation holds
-//! a column of them in registers.
+//! The kernel that solves triangular systems of few rows for many right-hand sides: an invocation
+//! holds a column of them in registers.
 //!
-//! Rows that are known leave the registers, which move up by one, so that their numbers are
-//! constants in a loop of which every turn is the same code. No invocation waits for another but
-//! where a block of the triangle comes to shared memory. Rows are counted from the one that is
-//! known first: in an upper triangle from the last one up.
+//! Solved rows leave the registers, and the others move up by one, so that register numbers are
+//! constants in a loop whose iterations all run the same code. Invocations synchronise only where a
+//! block of the triangle is loaded to shared memory. Rows are counted in the order in which they
+//! are solved: in an upper triangle from the last one up.
 
 use crate::linear_algebra::element::{Element, ElementVar, InputElements, OutputElements, SharedElements};
 use crate::linear_algebra::matrices::{self, MatrixStrides};
-use crate::linear_algebra::tile::{Place, Tile};
+use crate::linear_algebra::tile::{Tile, TilePosition};
 use crate::linear_algebra::triangular::Triangle;
 use crate::primitives::kernel::KernelSpec;
 use dml_engine::interface::U32;
 use dml_engine::parameters;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// Rows of systems that one launch solves: as many as are not faster in two with a product between
-/// them.
+/// Maximum rows of systems for one launch: with more, two launches with a product between them are
+/// faster.
 pub fn most_rows(dtype: DType) -> i64 {
     i64::from(2 * matrices::block_rows(dtype))
 }
 
-/// Everything that changes the code.
+/// Rows that an invocation holds at a time, and its loads in flight, where registers are few. For
+/// each row compilers keep a factor, its address and a copy in addition: seen in `make gpus`.
+pub const FOR_FEW_REGISTERS: (u32, u32) = (8, 1);
+
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Columns {
-    /// Of the matrices.
+    /// The dtype of the matrices.
     pub dtype: DType,
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
-    /// What of `t` counts.
+    /// The triangle of `t`.
     pub triangle: Triangle,
-    /// The conjugate of `t` counts.
+    /// The conjugate of `t` is used.
     pub conjugate: bool,
-    /// Rows that an invocation holds at once, and columns of a workgroup.
+    /// Rows that an invocation holds at a time, and columns of a workgroup.
     pub side: u32,
+    /// Loads of an invocation that are issued before their results are used.
+    pub loads: u32,
 }
 
 parameters! {
@@ -45,31 +51,31 @@ parameters! {
         batch: U32,
         n: U32,
         k: U32,
-        /// Tiles of columns.
+        /// Number of tiles of columns.
         tiles: U32,
     }
 }
 
-/// Rows of a matrix that an invocation holds at once.
+/// A block of rows that an invocation holds at a time.
 #[derive(Copy, Clone)]
-struct Held<'b> {
-    /// The first one in the matrix.
+struct RowBlock<'b> {
+    /// Index in the matrix of the block's first row.
     from: Value<'b>,
     count: Value<'b>,
 }
 
 impl Columns {
-    /// Those of block `block` in the order in which they become known.
-    fn held<'b>(&self, n: Value<'b>, block: Value<'b>) -> Held<'b> {
+    /// Block number `block` in solution order.
+    fn row_block<'b>(&self, n: Value<'b>, block: Value<'b>) -> RowBlock<'b> {
         let before = block * self.side;
         let count = (n - before).min(self.side);
-        Held { from: if self.triangle.upper { n - before - count } else { before }, count }
+        RowBlock { from: if self.triangle.upper { n - before - count } else { before }, count }
     }
 
-    /// Which of them is known at which place, and the other way round. What is beyond them stays
-    /// where it is.
-    fn order<'b>(&self, held: Held<'b>, row: Value<'b>) -> Value<'b> {
-        if self.triangle.upper { row.lt(held.count).select(held.count - 1 - row, row) } else { row }
+    /// Converts between a row's index in the block and its position in solution order. Indices
+    /// beyond the block are unchanged.
+    fn order<'b>(&self, rows: RowBlock<'b>, row: Value<'b>) -> Value<'b> {
+        if self.triangle.upper { row.lt(rows.count).select(rows.count - 1 - row, row) } else { row }
     }
 }
 
@@ -84,51 +90,51 @@ impl KernelSpec for Columns {
 
     fn write<'b>(&self, b: &'b Builder, p: ColumnsParameters<'b>) {
         let (dtype, side, unit) = (self.dtype, self.side, self.triangle.unit);
-        let (matrix, tile) = matrices::own_tile(b, p.batch, p.tiles);
+        let (matrix, tile) = matrices::workgroup_tile(b, p.batch, p.tiles);
         let own = b.local_id(0);
         let first_column = tile * side;
         let columns = (p.k - first_column).min(side);
         let counted = |offset| if self.conjugate { p.t.load(offset).conjugate() } else { p.t.load(offset) };
-        let x_place = |held: Held<'b>| Place {
+        let x_position = |rows: RowBlock<'b>| TilePosition {
             strides: p.x_strides,
             matrix,
-            from: [held.from, first_column],
-            size: [held.count, columns],
+            from: [rows.from, first_column],
+            size: [rows.count, columns],
         };
-        let t_place = |rows: Held<'b>, columns: Held<'b>| Place {
+        let t_position = |rows: RowBlock<'b>, columns: RowBlock<'b>| TilePosition {
             strides: p.t_strides,
             matrix,
             from: [rows.from, columns.from],
             size: [rows.count, columns.count],
         };
-        let x = Tile::new(b, dtype, side, 1);
-        // Columns stand one after another.
+        let x = Tile::new(b, dtype, side, 1).with_loads_in_flight(self.loads);
+        // The block of `t` in column-major order.
         let t = SharedElements::shared(b, dtype, side * side);
-        let read_x = |held: Held<'b>| {
+        let read_x = |rows: RowBlock<'b>| {
             x.read(
-                &x_place(held),
+                &x_position(rows),
                 |offset| p.x.load(offset),
                 |row, column, value| {
-                    x.store(self.order(held, row), column, value);
+                    x.store(self.order(rows, row), column, value);
                 },
             );
         };
         let nothing = Element::constant(b, dtype, 0.0);
         let sums: Vec<ElementVar> = (0..side).map(|_| ElementVar::var(b, nothing)).collect();
         b.for_(0, (p.n + (side - 1)) / side, 1, |block| {
-            let rows = self.held(p.n, block);
+            let rows = self.row_block(p.n, block);
             b.barrier();
             read_x(rows);
             b.barrier();
             for (row, sum) in sums.iter().enumerate() {
                 sum.set(x.load(b.u32(row as u32), own));
             }
-            // What the rows known before make of these.
+            // Subtracts the contribution of the rows that were solved before.
             b.for_(0, block, 1, |known| {
-                let known = self.held(p.n, known);
+                let known = self.row_block(p.n, known);
                 b.barrier();
                 read_x(known);
-                x.read(&t_place(rows, known), counted, |row, column, value| {
+                x.read(&t_position(rows, known), counted, |row, column, value| {
                     t.store(self.order(known, column) * side + self.order(rows, row), value);
                 });
                 b.barrier();
@@ -139,13 +145,13 @@ impl KernelSpec for Columns {
                     }
                 });
             });
-            // The block on the diagonal: of each column what is below the diagonal from the first
-            // place on, the diagonal at the last one. Of the last column nothing is below, and its
-            // first place tells whether quotients are products with reciprocals.
+            // The diagonal block, by column: first the elements below the diagonal, and in the last
+            // entry the diagonal. The last column has no elements below, so its first entry is a
+            // flag: whether to divide rather than multiply by reciprocals.
             let (diagonal, flag) = (own * side + (side - 1), b.u32((side - 1) * side));
             b.barrier();
             b.if_(own.eq(0), || t.store(flag, nothing));
-            x.read(&t_place(rows, rows), counted, |row, column, value| {
+            x.read(&t_position(rows, rows), counted, |row, column, value| {
                 let (row, column) = (self.order(rows, row), self.order(rows, column));
                 b.if_(row.gt(column), || t.store(column * side + (row - column - 1), value));
                 if !unit {
@@ -187,10 +193,10 @@ impl KernelSpec for Columns {
                 });
             }
             b.barrier();
-            // Each invocation writes the elements that it reads later: no other one's writes are
-            // visible to it.
+            // Each invocation writes the elements that it reads later, since the writes of others
+            // are not visible to it.
             x.write(
-                &x_place(rows),
+                &x_position(rows),
                 b.bool(true),
                 |row, column| x.load(self.order(rows, row), column),
                 |offset, element| p.x.store(offset, element),
@@ -202,6 +208,7 @@ impl KernelSpec for Columns {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linear_algebra::tile::LOADS_IN_FLIGHT;
     use crate::primitives::validate::accepted;
 
     #[test]
@@ -212,7 +219,8 @@ mod tests {
             (DType::C64, ScalarType::U32, Triangle::LOWER, true, 8),
             (DType::C128, ScalarType::U64, Triangle::UNIT_UPPER, false, 16),
         ] {
-            accepted(&Columns { dtype, index, triangle, conjugate, side }.build());
+            let loads = if side == 32 { LOADS_IN_FLIGHT } else { 1 };
+            accepted(&Columns { dtype, index, triangle, conjugate, side, loads }.build());
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The reduction of symmetric and Hermitian matrices to real tridiagonal form, `A = Q T Q^H`, by
 //! Householder reflections.
 //!
-//! A column is a launch, as in LAPACK's `sytd2` and `hetd2` (Martin, Reinsch, Wilkinson,
-//! "Householder's tridiagonalization of a symmetric matrix", 1968): every workgroup finishes for
-//! itself what the reflection before this one does to the matrix, makes this column's reflection,
-//! and then changes columns of its own, whose products with the new vector it finds on the way. So
-//! launches wait for each other once a column.
+//! Each column is one launch, as in LAPACK's `sytd2` and `hetd2` (Martin, Reinsch, Wilkinson,
+//! "Householder's tridiagonalization of a symmetric matrix", 1968): every workgroup redundantly
+//! computes the update by the previous reflection and this column's reflection, then updates its
+//! own columns, and accumulates their products with the new vector in the same pass. So the device
+//! synchronises once for each column.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -13,10 +13,10 @@ use crate::linear_algebra::element::{Element, ElementVar, InputElements, OutputE
 use crate::linear_algebra::householder;
 use crate::linear_algebra::jacobi::mirrored;
 use crate::linear_algebra::matrices::{self, MatrixStrides};
-use crate::linear_algebra::workgroup_sums::{Joined, JoinedElements, THREADS, larger};
+use crate::linear_algebra::workgroup_sums::{ElementSum, THREADS, WorkgroupReduction, larger};
+use crate::primitives::cost::multiply_adds;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::loops::check_turns;
-use crate::primitives::work::multiply_adds;
+use crate::primitives::loops::check_loop_iterations;
 use crate::scalar::Scalar as Number;
 use crate::view::View;
 use dml_engine::interface::{Index, U32};
@@ -24,32 +24,31 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value, math};
 
-/// Columns that a workgroup changes.
+/// Columns that a workgroup updates.
 const COLUMNS: u32 = 4;
 
-/// Matrices in tridiagonal form, and the reflections that led there.
+/// Matrices in tridiagonal form, and the reflections that reduce them to it.
 pub struct Tridiagonal {
     /// The diagonals, real `[batch, n]`.
     pub diagonal: View,
-    /// What stands beside them, real `[batch, n]`: element `i` couples `i` and `i + 1`. The last
-    /// one is 0.
-    pub beside: View,
+    /// The subdiagonals, real `[batch, n]`: element `i` couples `i` and `i + 1`. The last one is 0.
+    pub off_diagonal: View,
     /// Bounds on the absolute values of the eigenvalues, real `[batch]`.
     pub bounds: View,
     /// The vectors of the reflections `I - tau v v^H` below ones on the diagonal, `[batch, n, n]`;
-    /// the first one does nothing.
+    /// the first reflection is the identity.
     v: View,
-    /// Their factors, `[batch, n]`.
+    /// The factors of the reflections, `[batch, n]`.
     tau: View,
 }
 
 impl Tridiagonal {
-    /// Of `a`, `[batch, n, n]` of at least one element, both of whose triangles count and get lost.
-    /// The length of a matrix (the root of the sum of squares) is at least about one and not much
-    /// more, or it is zeros.
+    /// Reduces `a`, `[batch, n, n]` with at least one element, of which both triangles are read and
+    /// destroyed. The Frobenius norm of a matrix is at least about one and not much more, or the
+    /// matrix is zero.
     pub fn of(cx: &Context, a: &View) -> Result<Tridiagonal> {
         let (batch, n) = (a.sizes[0], a.sizes[1]);
-        check_turns(cx, 4 * n / i64::from(THREADS) + 400)?;
+        check_loop_iterations(cx, 4 * n / i64::from(THREADS) + 400)?;
         let real = a.dtype.real();
         let zeros = |t: View| matrices::fill_with(cx, &t, Number::Int(0)).map(|()| t);
         let v = zeros(matrices::empty(cx, a.dtype, &[batch, n, n])?)?;
@@ -57,7 +56,7 @@ impl Tridiagonal {
         let mut y = zeros(cx.empty(a.dtype, &[batch, n])?)?;
         let mut next_y = cx.empty(a.dtype, &[batch, n])?;
         let diagonal = cx.empty(real, &[batch, n])?;
-        let beside = zeros(cx.empty(real, &[batch, n])?)?;
+        let off_diagonal = zeros(cx.empty(real, &[batch, n])?)?;
         let spec = Column { dtype: a.dtype, index: matrices::index_of(&[a]) };
         for step in 0..n {
             let rest = n - step - 1;
@@ -69,7 +68,7 @@ impl Tridiagonal {
                 y: &y,
                 next_y: &next_y,
                 diagonal: &diagonal,
-                beside: &beside,
+                off_diagonal: &off_diagonal,
                 strides: a,
                 v_strides: &v,
                 batch: batch as u32,
@@ -79,43 +78,48 @@ impl Tridiagonal {
             };
             let each = if a.dtype.is_complex() { 12 } else { 3 };
             let operations = multiply_adds(real, (each * batch * (rest + 1) * (rest + 1)) as u64);
-            cx.run_heavy(&spec, &arguments, matrices::workgroups(batch, tiles), operations)?;
+            cx.run_with_cost(&spec, &arguments, matrices::workgroups(batch, tiles), operations)?;
             std::mem::swap(&mut y, &mut next_y);
         }
         let bounds = cx.empty(real, &[batch])?;
-        let arguments =
-            BoundsArguments { diagonal: &diagonal, beside: &beside, bounds: &bounds, batch: batch as u32, n: n as u32 };
+        let arguments = BoundsArguments {
+            diagonal: &diagonal,
+            off_diagonal: &off_diagonal,
+            bounds: &bounds,
+            batch: batch as u32,
+            n: n as u32,
+        };
         cx.run(&Bounds { dtype: real, index: spec.index }, &arguments, matrices::workgroups(batch, 1))?;
-        Ok(Tridiagonal { diagonal, beside, bounds, v, tau })
+        Ok(Tridiagonal { diagonal, off_diagonal, bounds, v, tau })
     }
 
-    /// `c = Q c` in place, of `[batch, n, k]`.
+    /// `c = Q c` in place, for `[batch, n, k]`.
     pub fn apply(&self, cx: &Context, c: &View) -> Result<()> {
         householder::apply(cx, &self.v, &self.tau, c, false)
     }
 }
 
-/// The step of a column.
+/// Specialisation of a column's step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Column {
-    /// Of the matrices.
+    /// The dtype of the matrices.
     dtype: DType,
-    /// Type of offsets.
+    /// Integer type of offsets.
     index: ScalarType,
 }
 
 parameters! {
     Column as s => ColumnArguments, ColumnParameters {
         a: OutputElements = s.dtype,
-        /// Column `step` is the vector of the reflection before; the next one is written.
+        /// Column `step` is the vector of the previous reflection; the next column is written.
         v: OutputElements = s.dtype,
         tau: OutputElements = s.dtype,
-        /// What the matrix before that reflection makes of its vector; and the matrix before this
-        /// one of this one's.
+        /// The matrix before the previous reflection times that reflection's vector; and the matrix
+        /// before this reflection times this one's vector.
         y: InputElements = s.dtype,
         next_y: OutputElements = s.dtype,
         diagonal: Output = s.dtype.real(),
-        beside: Output = s.dtype.real(),
+        off_diagonal: Output = s.dtype.real(),
         strides: MatrixStrides = s.index,
         v_strides: MatrixStrides = s.index,
         batch: U32,
@@ -136,11 +140,11 @@ impl KernelSpec for Column {
 
     fn write<'b>(&self, b: &'b Builder, p: ColumnParameters<'b>) {
         let (dtype, compute) = (self.dtype, self.dtype.compute());
-        let (matrix, tile) = matrices::own_tile(b, p.batch, p.tiles);
+        let (matrix, tile) = matrices::workgroup_tile(b, p.batch, p.tiles);
         let (local, step, last) = (b.local_id(0), p.step, p.n - 1);
         let nothing = Element::constant(b, dtype, 0.0);
-        let joined = Joined::new(b, compute, 1);
-        let products = JoinedElements::new(b, dtype, COLUMNS);
+        let joined = WorkgroupReduction::new(b, compute, 1);
+        let products = ElementSum::new(b, dtype, COLUMNS);
         let of_vector = |row: Value<'b>| matrix.cast(self.index) * p.n.cast(self.index) + row.cast(self.index);
         let real_sum = |first: Value<'b>, term: &dyn Fn(Value<'b>) -> Value<'b>| {
             let sum = b.var(b.float(compute, 0.0));
@@ -149,8 +153,8 @@ impl KernelSpec for Column {
             joined.result(0)
         };
 
-        // What the reflection before makes of the matrix: A - v w^H - w v^H with w = tau (y - tau^*
-        // (y^H v) / 2 v), where y^H v is real.
+        // The update by the previous reflection: A - v w^H - w v^H with w = tau (y - tau^* (y^H v)
+        // / 2 v), where y^H v is real.
         let before = |row: Value<'b>| p.v.load(p.v_strides.at(matrix, row, step));
         let tau = p.tau.load(of_vector(step));
         let along = real_sum(step, &|row| match (p.y.load(of_vector(row)), before(row)) {
@@ -170,14 +174,15 @@ impl KernelSpec for Column {
             (v, correction(row, v))
         };
 
-        // This column, and the reflection that leaves of it what is beside the diagonal.
+        // This column after the update, and the reflection that reduces it to the subdiagonal
+        // element.
         let of_step = pair(step);
         let own = |row: Value<'b>, of_row: (Element<'b>, Element<'b>)| changed(row, step, of_row, of_step);
         let square = real_sum(step + 2, &|row| own(row, pair(row)).square());
         let next = (step + 1).min(last);
         let alpha = own(next, pair(next));
-        // Below it numbers lack digits when they are squared. They are nothing beside a matrix of
-        // length one.
+        // Squares of smaller numbers lose digits. Such numbers are negligible compared with a
+        // matrix of norm one.
         let least = if compute == ScalarType::F64 { 2f64.powi(-800) } else { 2f64.powi(-80) };
         let total = alpha.square() + square;
         let flat = square.is_zero();
@@ -185,8 +190,8 @@ impl KernelSpec for Column {
         let one = b.float(compute, 1.0);
         let norm = math::sqrt(flat.select(one, total));
         let beta = alpha.real().is_below_zero().select(norm, -norm);
-        let factor = Element::select(flat, nothing, (alpha.alike(beta) - alpha).over(beta));
-        let apart = Element::select(flat, nothing.like(1.0), alpha - alpha.alike(beta));
+        let factor = Element::select(flat, nothing, (alpha.of_same_kind(beta) - alpha).over(beta));
+        let apart = Element::select(flat, nothing.like(1.0), alpha - alpha.of_same_kind(beta));
         let vector = |row: Value<'b>, of_row: (Element<'b>, Element<'b>)| {
             let below = Element::select(flat, nothing, own(row, of_row) / apart);
             Element::select(row.eq(next), nothing.like(1.0), below)
@@ -195,12 +200,12 @@ impl KernelSpec for Column {
         b.if_(tile.eq(0) & local.eq(0), || {
             p.diagonal.store(of_vector(step), own(step, of_step).real());
             b.if_(first.lt(p.n), || {
-                p.beside.store(of_vector(step), flat.select(alpha.real(), beta));
+                p.off_diagonal.store(of_vector(step), flat.select(alpha.real(), beta));
                 p.tau.store(of_vector(first), factor);
             });
         });
 
-        // The own columns: changed, and multiplied by the new vector.
+        // The workgroup's columns: updated, and multiplied by the new vector.
         let columns: Vec<Value> = (0..COLUMNS).map(|i| first + tile * COLUMNS + i).collect();
         let pairs: Vec<_> = columns.iter().map(|column| pair((*column).min(last))).collect();
         let sums: Vec<ElementVar> = columns.iter().map(|_| ElementVar::var(b, nothing)).collect();
@@ -211,7 +216,7 @@ impl KernelSpec for Column {
                 b.if_(column.lt(p.n), || {
                     let value = changed(row, column, of_row, of_column);
                     p.a.store(p.strides.at(matrix, row, column), value);
-                    sum.set(sum.get().plus_product(value.conjugate(), new));
+                    sum.set(sum.get().add_product(value.conjugate(), new));
                 });
             }
         });
@@ -224,7 +229,7 @@ impl KernelSpec for Column {
     }
 }
 
-/// Gershgorin's bound on the eigenvalues of tridiagonal matrices. A workgroup takes a matrix.
+/// Gershgorin's bound on the eigenvalues of tridiagonal matrices. One workgroup for each matrix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Bounds {
     dtype: DType,
@@ -234,7 +239,7 @@ struct Bounds {
 parameters! {
     Bounds as s => BoundsArguments, BoundsParameters {
         diagonal: Input = s.dtype,
-        beside: Input = s.dtype,
+        off_diagonal: Input = s.dtype,
         bounds: Output = s.dtype,
         batch: U32,
         n: U32,
@@ -252,38 +257,38 @@ impl KernelSpec for Bounds {
 
     fn write<'b>(&self, b: &'b Builder, p: BoundsParameters<'b>) {
         let compute = self.dtype.compute();
-        let (matrix, _) = matrices::own_tile(b, p.batch, b.u32(1));
+        let (matrix, _) = matrices::workgroup_tile(b, p.batch, b.u32(1));
         let local = b.local_id(0);
-        let joined = Joined::new(b, compute, 1);
+        let joined = WorkgroupReduction::new(b, compute, 1);
         let largest = b.var(b.float(compute, 0.0));
         let first = matrix.cast(self.index) * p.n.cast(self.index);
         b.for_(local, p.n, THREADS, |i| {
             let at = first + i.cast(self.index);
-            let above = i.eq(0).select(largest.get().like(0.0), p.beside.load(i.eq(0).select(at, at - 1)).abs());
-            largest.set(larger(largest.get(), p.diagonal.load(at).abs() + p.beside.load(at).abs() + above));
+            let above = i.eq(0).select(largest.get().like(0.0), p.off_diagonal.load(i.eq(0).select(at, at - 1)).abs());
+            largest.set(larger(largest.get(), p.diagonal.load(at).abs() + p.off_diagonal.load(at).abs() + above));
         });
         joined.join(&[largest], larger);
         b.if_(local.eq(0), || p.bounds.store(matrix, joined.result(0)));
     }
 }
 
-/// Makes matrices Hermitian, `[batch, n, n]`, of which the lower triangle and the diagonal's real
-/// parts count.
+/// Makes matrices Hermitian, `[batch, n, n]`, from the lower triangle and the real parts of the
+/// diagonal.
 pub fn mirror(cx: &Context, a: &View) -> Result<()> {
-    let spec = Mirror { dtype: a.dtype, index: matrices::index_of(&[a]) };
+    let spec = MirrorTriangle { dtype: a.dtype, index: matrices::index_of(&[a]) };
     let arguments = MirrorArguments { a, strides: a, numel: a.numel(), n: a.sizes[1] as u32 };
     cx.run_threads(&spec, &arguments, a.numel() as u64)
 }
 
-/// An invocation takes an element.
+/// One invocation for each element.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Mirror {
+struct MirrorTriangle {
     dtype: DType,
     index: ScalarType,
 }
 
 parameters! {
-    Mirror as s => MirrorArguments, MirrorParameters {
+    MirrorTriangle as s => MirrorArguments, MirrorParameters {
         a: OutputElements = s.dtype,
         strides: MatrixStrides = s.index,
         numel: Index = s.index,
@@ -291,7 +296,7 @@ parameters! {
     }
 }
 
-impl KernelSpec for Mirror {
+impl KernelSpec for MirrorTriangle {
     fn name(&self) -> &'static str {
         "mirror_triangle"
     }
@@ -304,7 +309,7 @@ impl KernelSpec for Mirror {
             let (matrix, column) = ((line / n).cast(ScalarType::U32), (line % n).cast(ScalarType::U32));
             b.if_(row.le(column), || {
                 let value = mirrored(row, column, p.a.load(p.strides.at(matrix, column, row)));
-                let value = Element::select(row.eq(column), value.alike(value.real()), value);
+                let value = Element::select(row.eq(column), value.of_same_kind(value.real()), value);
                 p.a.store(p.strides.at(matrix, row, column), value);
             });
         });
@@ -321,7 +326,7 @@ mod tests {
         for (dtype, index) in [(DType::F32, ScalarType::U32), (DType::F64, ScalarType::U64)] {
             for dtype in [dtype, dtype.complex()] {
                 accepted(&Column { dtype, index }.build());
-                accepted(&Mirror { dtype, index }.build());
+                accepted(&MirrorTriangle { dtype, index }.build());
             }
             accepted(&Bounds { dtype, index }.build());
         }

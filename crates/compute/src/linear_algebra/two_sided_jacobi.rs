@@ -1,36 +1,36 @@
 //! Jacobi's method for the eigenvalues and eigenvectors of small symmetric and Hermitian matrices,
-//! with rotations of disjoint pairs at once.
+//! with rotations of disjoint pairs in parallel.
 //!
 //! A workgroup holds a matrix and the product of the rotations in shared memory. A round rotates
-//! every row and column with one other, and a sweep of rounds meets every pair. What is off the
-//! diagonal only ever becomes sums of what is off the diagonal: so it vanishes, in the end
-//! quadratically.
+//! every row and column with one other, and a sweep is rounds in which every pair meets.
+//! Off-diagonal elements only ever become linear combinations of off-diagonal elements: so they
+//! converge to zero, in the end quadratically.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::linear_algebra::element::{Element, InputElements, OutputElements, SharedElements};
-use crate::linear_algebra::jacobi::{Phase, Rotation, mirrored, pair, turned};
+use crate::linear_algebra::jacobi::{Rotation, UnitPhase, mirrored, pair, rotated};
 use crate::linear_algebra::matrices::{self, MatrixStrides};
-use crate::linear_algebra::workgroup_sums::{Joined, THREADS, larger};
+use crate::linear_algebra::workgroup_sums::{THREADS, WorkgroupReduction, larger};
+use crate::primitives::cost::multiply_adds;
 use crate::primitives::kernel::{KernelSpec, Output};
-use crate::primitives::work::multiply_adds;
 use crate::view::View;
 use dml_engine::interface::U32;
 use dml_engine::parameters;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// Sweeps after which the method ends in any case; it needs about seven, and twice as
-/// many where most eigenvalues are equal.
+/// Maximum number of sweeps; about seven are needed, and twice as many if most eigenvalues are
+/// equal.
 const SWEEPS: u32 = 40;
 
-/// Most rows of a matrix. Two squares of so many elements are in shared memory.
+/// Maximum rows of a matrix. Two square matrices of this size are in shared memory.
 pub const fn rows(dtype: DType) -> u32 {
     if dtype.is_complex() { 16 } else { 32 }
 }
 
-/// Eigenvalues in ascending order, real `[batch, n]` contiguous, and eigenvectors in columns of
-/// `vectors`, `[batch, n, n]`, of the lower triangles of `a`, `[batch, n, n]` with at most
-/// [`rows`].
+/// Writes eigenvalues in ascending order, real `[batch, n]` contiguous, and eigenvectors as columns
+/// of `vectors`, `[batch, n, n]`. Of `a`, `[batch, n, n]` with at most [`rows`] rows, the lower
+/// triangles are read.
 pub fn decompose(cx: &Context, a: &View, values: &View, vectors: &View) -> Result<()> {
     let (batch, n) = (a.sizes[0], a.sizes[1]);
     let spec = TwoSidedJacobi { dtype: a.dtype, index: matrices::index_of(&[a, vectors]) };
@@ -43,18 +43,18 @@ pub fn decompose(cx: &Context, a: &View, values: &View, vectors: &View) -> Resul
         batch: batch as u32,
         n: n as u32,
     };
-    // Eight sweeps, each of 3 n^3 of reals.
+    // Eight sweeps, each of 3 n^3 real multiplications.
     let each = if a.dtype.is_complex() { 4 * 24 } else { 24 };
     let operations = multiply_adds(values.dtype, each * batch as u64 * (n as u64).pow(3));
-    cx.run_heavy(&spec, &arguments, matrices::workgroups(batch, 1), operations)
+    cx.run_with_cost(&spec, &arguments, matrices::workgroups(batch, 1), operations)
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct TwoSidedJacobi {
-    /// Of the matrices.
+    /// The dtype of the matrices.
     dtype: DType,
-    /// Type of offsets.
+    /// Integer type of offsets.
     index: ScalarType,
 }
 
@@ -81,20 +81,21 @@ impl KernelSpec for TwoSidedJacobi {
 
     fn write<'b>(&self, b: &'b Builder, p: TwoSidedJacobiParameters<'b>) {
         let (dtype, compute, most) = (self.dtype, self.dtype.compute(), rows(self.dtype));
-        // From one column to the next: neighbours in different banks.
+        // Leading dimension in shared memory: adjacent columns are in different banks.
         let pitch = most + 1;
-        let (matrix, _) = matrices::own_tile(b, p.batch, b.u32(1));
+        let (matrix, _) = matrices::workgroup_tile(b, p.batch, b.u32(1));
         let local = b.local_id(0);
         let zero = b.float(compute, 0.0);
         let real = |x: Value<'b>| Element::of_real(dtype, x);
-        // Pairs of a round, and the columns that they are of: with an odd number one of zeros more.
+        // Pairs of a round, and the number of their columns: an odd number of columns is padded
+        // with zeros.
         let pairs = (p.n + 1) / 2;
         let players = pairs * 2;
         let [a, basis] = [(); 2].map(|()| SharedElements::shared(b, dtype, most * pitch));
         let [sines, halves, upper, lower] = [(); 4].map(|()| b.shared(compute, 1, most / 2));
         let phases = dtype.is_complex().then(|| SharedElements::shared(b, dtype, most / 2));
-        let phase_of = |i: Value<'b>| Phase(phases.map(|phases| phases.load(i)));
-        let joined = Joined::new(b, compute, 2);
+        let phase_of = |i: Value<'b>| UnitPhase(phases.map(|phases| phases.load(i)));
+        let joined = WorkgroupReduction::new(b, compute, 2);
         let at = |row: Value<'b>, column: Value<'b>| row * pitch + column;
         let below = |x: Value<'b>, y: Value<'b>| at(x.max(y), x.min(y));
 
@@ -103,12 +104,12 @@ impl KernelSpec for TwoSidedJacobi {
             let exists = row.lt(p.n) & column.le(row);
             let last = p.n - 1;
             let value = p.a.load(p.strides.at(matrix, row.min(last), column.min(last)));
-            let value = Element::select(row.eq(column), value.alike(value.real()), value);
+            let value = Element::select(row.eq(column), value.of_same_kind(value.real()), value);
             a.store(at(row, column), Element::select(exists, value, real(zero)));
             basis.store(at(row, column), real(row.eq(column).cast(compute)));
         });
-        // What is no larger is left off the diagonal: rotations that only move what rounding left
-        // would round themselves.
+        // Off-diagonal elements up to this size are ignored: rotations for what is only rounding
+        // error would add rounding errors.
         let negligible = b.var(zero);
         let is_left = || {
             b.barrier();
@@ -133,7 +134,7 @@ impl KernelSpec for TwoSidedJacobi {
                 b.for_(0, players - 1, 1, |round| {
                     b.if_(local.lt(pairs), || {
                         let (x, y) = pair(players, round, local);
-                        let (phase, size) = Phase::apart(a.load(at(y, x)));
+                        let (phase, size) = UnitPhase::split(a.load(at(y, x)));
                         let size = size.abs().gt(negligible.get()).select(size, zero);
                         let (xx, yy) = (a.load(at(x, x)).real(), a.load(at(y, y)).real());
                         let rotation = Rotation::of(xx, yy, size);
@@ -141,13 +142,13 @@ impl KernelSpec for TwoSidedJacobi {
                         halves.store(local, rotation.half_tangent);
                         upper.store(local, xx - rotation.tangent * size);
                         lower.store(local, yy + rotation.tangent * size);
-                        if let (Some(phases), Phase(Some(phase))) = (phases, phase) {
+                        if let (Some(phases), UnitPhase(Some(phase))) = (phases, phase) {
                             phases.store(local, phase);
                         }
                     });
                     b.barrier();
-                    let turn = |i: Value<'b>, phase: Phase<'b>, (x, y): (Element<'b>, Element<'b>)| {
-                        turned((sines.load(i), halves.load(i)), phase, x, y)
+                    let turn = |i: Value<'b>, phase: UnitPhase<'b>, (x, y): (Element<'b>, Element<'b>)| {
+                        rotated((sines.load(i), halves.load(i)), phase, x, y)
                     };
                     b.for_(local, pairs * pairs, THREADS, |e| {
                         let (i, j) = (e / pairs, e % pairs);
@@ -188,23 +189,23 @@ impl KernelSpec for TwoSidedJacobi {
             },
         );
 
-        // Where the columns go.
-        let places = b.shared(ScalarType::U32, 1, most);
+        // The columns' positions in ascending order of eigenvalues.
+        let ranks = b.shared(ScalarType::U32, 1, most);
         b.if_(local.lt(p.n), || {
             let value = a.load(at(local, local)).real();
-            let place = b.var(b.u32(0));
+            let rank = b.var(b.u32(0));
             b.for_(0, p.n, 1, |j| {
                 let other = a.load(at(j, j)).real();
                 let comes = other.lt(value) | (other.eq(value) & j.lt(local));
-                place.set(place.get() + comes.cast(ScalarType::U32));
+                rank.set(rank.get() + comes.cast(ScalarType::U32));
             });
-            places.store(local, place.get());
-            p.values.store(matrix.cast(self.index) * p.n.cast(self.index) + place.get().cast(self.index), value);
+            ranks.store(local, rank.get());
+            p.values.store(matrix.cast(self.index) * p.n.cast(self.index) + rank.get().cast(self.index), value);
         });
         b.barrier();
         b.for_(local, p.n * p.n, THREADS, |e| {
             let (row, column) = (e % p.n, e / p.n);
-            p.vectors.store(p.vector_strides.at(matrix, row, places.load(column)), basis.load(at(row, column)));
+            p.vectors.store(p.vector_strides.at(matrix, row, ranks.load(column)), basis.load(at(row, column)));
         });
     }
 }

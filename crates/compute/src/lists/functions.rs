@@ -1,4 +1,4 @@
-//! Elementwise functions of optimizers' steps on lists of tensors.
+//! Elementwise functions of optimizer steps on lists of tensors.
 
 use crate::functions;
 use crate::lists::optimizer::{decayed, skip_where};
@@ -7,9 +7,10 @@ use dml_kernel::math;
 use dml_kernel::math::comparison::maximum;
 
 functions! {
-    /// A step of Adam: parameter, average and average of squares (and its largest, flag 0), of
-    /// those and the gradient, then the step, `found` (flag 1), the rate and eight numbers. Flag 2:
-    /// the weight decay changes the parameter. Flag 3: there is a weight decay.
+    /// A step of Adam. Results: parameter, first moment, second moment (and its maximum, flag 0).
+    /// Operands: parameter, gradient, the moments, then the step, `found_inf` (flag 1), the
+    /// learning rate and eight numbers. Flag 2: the weight decay is applied to the parameter. Flag
+    /// 3: there is a weight decay.
     FUSED_ADAM = "fused_adam"(..v | o) => {
         let [amsgrad, found, of_parameter, decays, ..] = o.flags;
         let [mut p, grad, average, square] = [v[0], v[1], v[2], v[3]];
@@ -23,8 +24,7 @@ functions! {
         }
         let new_average = interpolate(average, grad, numbers[0]);
         let new_square = square * numbers[1] + numbers[2] * grad * grad;
-        // Before the first step nothing is corrected by 0, also where beta is 0 and its logarithm
-        // infinite.
+        // At step 0 the bias correction is 0, even if beta is 0 and its logarithm infinite.
         let correction = |log| step.eq(0).select(step.like(0.0), -math::expm1(step * log));
         let (correction1, correction2) = (correction(numbers[3]), correction(numbers[4]));
         let most = if amsgrad { maximum(v[4], new_square) } else { new_square };
@@ -38,8 +38,9 @@ functions! {
         }
         results
     };
-    /// A step of Adagrad: parameter and sum of squares, of parameter, gradient, sum and step, then
-    /// `found` (flag 0), the rate and four numbers. Flag 1: there is a weight decay.
+    /// A step of Adagrad. Results: parameter and sum of squares. Operands: parameter, gradient, sum
+    /// and step, then `found_inf` (flag 0), the learning rate and four numbers. Flag 1: there is a
+    /// weight decay.
     FUSED_ADAGRAD = "fused_adagrad"(..v | o) => {
         let [found, decays, ..] = o.flags;
         let [p, grad, sum, step] = [v[0], v[1], v[2], v[3]];
@@ -54,9 +55,10 @@ functions! {
         }
         results
     };
-    /// A step of SGD: the parameter (and its momentum buffer, flag 0), of parameter, gradient and
-    /// buffer, then `found` (flag 3), the rate and four numbers. Flag 1: Nesterov's momentum.
-    /// Flag 2: the first step, which makes the buffer. Flag 4: there is a weight decay.
+    /// A step of SGD. Results: the parameter (and its momentum buffer, flag 0). Operands:
+    /// parameter, gradient and buffer, then `found_inf` (flag 3), the learning rate and four
+    /// numbers. Flag 1: Nesterov momentum. Flag 2: the first step, which initialises the buffer.
+    /// Flag 4: there is a weight decay.
     FUSED_SGD = "fused_sgd"(..v | o) => {
         let [with_momentum, nesterov, first_step, found, decays, ..] = o.flags;
         let (p, rate, numbers) = (v[0], v[v.len() - 5], &v[v.len() - 4..]);

@@ -1,19 +1,68 @@
-//! What `torch.amp.GradScaler` does on the device: gradients are freed of the loss scale and
-//! searched for overflows, and the scale is adapted (Micikevicius et al., "Mixed precision
-//! training", 2018).
+//! Dynamic loss scaling: gradients are divided by the loss scale and checked for infinities and
+//! NaN, and the scale is adapted (Micikevicius et al., "Mixed precision training", 2018).
 
 use crate::context::Context;
 use crate::error::Result;
+use crate::lists::multi_tensor;
+use crate::lists::multi_tensor::batch::Row;
+use crate::movement::copy;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::list_table::ListTable;
+use crate::scalar::Scalar as Number;
 use crate::view::View;
-use crate::view::layout::{Layout, LayoutSpec, Walked};
+use crate::view::layout::{Layout, LayoutParameter, LayoutSpec};
 use dml_engine::interface::{F32, I32, Index, U32, WriteRange};
 use dml_engine::parameters;
 use dml_kernel::dense::{self, GROUP, linear_id};
 use dml_kernel::{Atomic, Builder, DType, ScalarType, Value};
+use smallvec::SmallVec;
 
-pub fn unscale_one(cx: &Context, t: &View, factor: &View, flag: &View) -> Result<()> {
+/// Multiplies tensors of floats by `factor`, in place, and makes `found` 1 if an element was
+/// infinite or NaN before. Both are one float32.
+pub fn unscale(cx: &Context, list: &[&View], found: &View, factor: &View) -> Result<()> {
+    let rows: SmallVec<[Row; 8]> = list.iter().map(|&t| Row::in_place(t)).collect();
+    let (batches, singles) = multi_tensor::split(&rows, &[]);
+    for batch in batches {
+        let spec = UnscaleLists { dtype: batch.dtype(), lanes: batch.lanes(), words: batch.words() };
+        batch.launch(|lists, groups| {
+            cx.run(&spec, &UnscaleListsArguments { lists, found: found.range(), factor }, groups)
+        })?;
+    }
+    if singles.is_empty() {
+        return Ok(());
+    }
+    // A flag of its own for every tensor: launches that share none need no barrier between them.
+    let flags = cx.empty(DType::I32, &[singles.len() as i64])?;
+    copy::fill_with(cx, &flags, Number::Int(0))?;
+    for (row, i) in singles.iter().zip(0..) {
+        unscale_one(cx, row.outs[0], factor, &flags.narrow(0, i, 1))?;
+    }
+    let arguments = AnyFlagArguments { found: found.range(), flags: &flags, n: singles.len() as u32 };
+    cx.run_threads(&AnyFlag, &arguments, singles.len() as u64)
+}
+
+/// How a loss scale is adapted.
+#[derive(Copy, Clone, Debug)]
+pub struct Adaption {
+    /// Its factor after as many steps without an overflow as `interval`, unless it would overflow
+    /// itself.
+    pub growth: f32,
+    /// Its factor after an overflow.
+    pub backoff: f32,
+    /// Steps.
+    pub interval: i32,
+}
+
+impl Adaption {
+    /// Adapts `scale` (one float32), given what [`unscale`] found; `tracker` (one int32) counts the
+    /// steps without an overflow.
+    pub fn run(self, cx: &Context, scale: &View, tracker: &View, found: &View) -> Result<()> {
+        let Adaption { growth, backoff, interval } = self;
+        cx.run(&Update, &UpdateArguments { scale, tracker, found, growth, backoff, interval }, [1, 1, 1])
+    }
+}
+
+fn unscale_one(cx: &Context, t: &View, factor: &View, flag: &View) -> Result<()> {
     let layout = Layout::new(&[t]);
     let spec = Unscale { dtype: t.dtype, layout: layout.spec() };
     let arguments = UnscaleArguments { x: t, flag, factor, numel: t.numel(), layout: &layout };
@@ -33,7 +82,7 @@ parameters! {
         flag: Output = DType::I32,
         factor: Input = DType::F32,
         numel: Index = s.layout.index,
-        layout: Walked = s.layout,
+        layout: LayoutParameter = s.layout,
     }
 }
 
@@ -58,18 +107,18 @@ impl KernelSpec for Unscale {
 
 /// The kernel of many tensors of one dtype.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct UnscaleLists {
-    pub dtype: DType,
-    /// Elements of one access.
-    pub lanes: u32,
+struct UnscaleLists {
+    dtype: DType,
+    /// Elements of one access (vector width).
+    lanes: u32,
     /// Words of a tensor's entry in the table.
-    pub words: u32,
+    words: u32,
 }
 
 parameters! {
-    pub UnscaleLists as s => UnscaleListsArguments, UnscaleListsParameters {
+    UnscaleLists as s => UnscaleListsArguments, UnscaleListsParameters {
         lists: ListTable,
-        /// As bits: 1.0 is above 0.0 and nothing else is there.
+        /// The flag, a float32, as bits for an atomic maximum: its only values are 0.0 and 1.0.
         found: WriteRange = DType::U32,
         factor: Input = DType::F32,
     }
@@ -100,13 +149,13 @@ impl KernelSpec for UnscaleLists {
     }
 }
 
-/// The kernel that joins the flags of tensors.
+/// The kernel that reduces the flags of tensors.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct AnyFlag;
+struct AnyFlag;
 
 parameters! {
-    pub AnyFlag as s => AnyFlagArguments, AnyFlagParameters {
-        /// As bits: 1.0 is above 0.0 and nothing else is there.
+    AnyFlag as s => AnyFlagArguments, AnyFlagParameters {
+        /// The flag, a float32, as bits for an atomic maximum: its only values are 0.0 and 1.0.
         found: WriteRange = DType::U32,
         flags: Input = DType::I32,
         n: U32,
@@ -130,10 +179,10 @@ impl KernelSpec for AnyFlag {
 
 /// The kernel that adapts the scale.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Update;
+struct Update;
 
 parameters! {
-    pub Update as s => UpdateArguments, UpdateParameters {
+    Update as s => UpdateArguments, UpdateParameters {
         scale: Output = DType::F32,
         tracker: Output = DType::I32,
         found: Input = DType::F32,

@@ -1,6 +1,6 @@
 //! Lists of tensors: foreach operators, fused optimizers, loss scaling.
 
-pub mod functions;
+pub(crate) mod functions;
 pub mod loss_scale;
 pub mod multi_tensor;
 pub mod norm;

@@ -1,65 +1,85 @@
-//! Norms of all tensors of a list, as gradients are clipped by: two launches for the whole list.
+//! Norms of all tensors of a list, as gradient clipping needs them: two launches for the whole
+//! list.
 //!
-//! Every workgroup folds its part of a tensor; then one workgroup a tensor joins what its parts
-//! gave.
+//! Every workgroup reduces its part of a tensor; then one workgroup for each tensor reduces the
+//! results of its parts.
 
 use crate::context::Context;
 use crate::dtype::accumulator;
 use crate::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::list_table::{Grid, ListTable, Listed};
-use crate::reduction::norm::Order;
+use crate::primitives::list_table::{Grid, ListArgument, ListTable, MAX_TENSORS};
+use crate::reduction::axes::Axes;
+use crate::reduction::norm::{Order, norms};
 use crate::view::View;
+use crate::view::layout::Layout;
 use dml_engine::{AddressRange, parameters};
+use dml_environment::FOREACH_SINGLE;
 use dml_kernel::dense::{GROUP, folded, write_chunk};
 use dml_kernel::{Builder, DType, Value, convert};
 use smallvec::SmallVec;
 
-/// Words of a tensor in the table: its elements, its address in elements, and its place in the
-/// list.
+/// Words of a tensor's entry in the table: number of elements, address in elements, and index in
+/// the list.
 const WORDS: usize = 3;
 
-/// Of dense tensors of one dtype, each with the place of its norm.
-pub fn launch(cx: &Context, order: Order, list: &[(&View, usize)], out: &View) -> Result<()> {
+/// Writes the norms of tensors of one dtype: `out` is a contiguous row with an element for each of
+/// them, of the dtype that they are computed for. Dense tensors go in two launches together.
+pub fn list_norms(cx: &Context, p: f64, list: &[&View], out: &View) -> Result<()> {
+    let order = Order::of(p);
+    let at_once = order != Order::General && FOREACH_SINGLE.get().is_none();
+    let mut together = Vec::with_capacity(list.len());
+    for (index, &t) in list.iter().enumerate() {
+        if at_once && t.numel() > 0 && Layout::new(&[t]).is_dense(0) {
+            together.push((t, index));
+        } else {
+            norms(cx, p, t, &out.as_strided(&[], &[], index as i64), Axes::all(false))?;
+        }
+    }
+    together.chunks(MAX_TENSORS).try_for_each(|part| launch(cx, order, part, out))
+}
+
+/// Of dense tensors of one dtype, each with the index of its norm.
+fn launch(cx: &Context, order: Order, list: &[(&View, usize)], out: &View) -> Result<()> {
     let dtype = list[0].0.dtype;
     let bytes = dtype.bytes();
     let lanes = if list.iter().all(|(t, _)| t.data.is_multiple_of(16)) { 16 / bytes as u32 } else { 1 };
     let mut entries: Vec<u64> = Vec::with_capacity(WORDS * list.len());
     let mut reads: SmallVec<[AddressRange; 64]> = SmallVec::with_capacity(list.len());
-    for (t, place) in list {
-        entries.extend([t.numel() as u64, t.data / bytes, *place as u64]);
+    for (t, index) in list {
+        entries.extend([t.numel() as u64, t.data / bytes, *index as u64]);
         reads.push(t.range());
     }
-    let Grid { firsts, groups, rounds } = Grid::new(entries.iter().step_by(WORDS).copied(), lanes);
+    let Grid { first_workgroups, groups, rounds } = Grid::new(entries.iter().step_by(WORDS).copied(), lanes);
     let partial = cx.empty(accumulator(out.dtype), &[groups as i64])?;
-    let (firsts, entries, rounds) = (&firsts[..], &entries[..], rounds as u32);
-    let parts = Parts { order, dtype, result: out.dtype, lanes };
-    let lists = Listed { firsts, entries, rounds, reads: &reads, writes: &[] };
+    let (first_workgroups, entries, rounds) = (&first_workgroups[..], &entries[..], rounds as u32);
+    let parts = PartialNorms { order, dtype, result: out.dtype, lanes };
+    let lists = ListArgument { first_workgroups, entries, rounds, reads: &reads, writes: &[] };
     cx.run(&parts, &PartsArguments { lists, partial: &partial }, folded(groups))?;
-    let join = Join { order, result: out.dtype };
-    let lists = Listed { firsts, entries, rounds, reads: &[], writes: &[] };
+    let join = CombineNorms { order, result: out.dtype };
+    let lists = ListArgument { first_workgroups, entries, rounds, reads: &[], writes: &[] };
     cx.run(&join, &JoinArguments { lists, partial: &partial, out }, [list.len() as u32, 1, 1])
 }
 
-/// Folds the workgroup's part of a tensor.
+/// Reduces the workgroup's part of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Parts {
+struct PartialNorms {
     order: Order,
     dtype: DType,
     /// The dtype of the norms.
     result: DType,
-    /// Elements of one access.
+    /// Elements of one access (vector width).
     lanes: u32,
 }
 
 parameters! {
-    Parts as s => PartsArguments, PartsParameters {
+    PartialNorms as s => PartsArguments, PartsParameters {
         lists: ListTable,
         partial: Output = accumulator(s.result),
     }
 }
 
-impl KernelSpec for Parts {
+impl KernelSpec for PartialNorms {
     fn name(&self) -> &'static str {
         "norms of parts"
     }
@@ -87,22 +107,22 @@ impl KernelSpec for Parts {
     }
 }
 
-/// Joins what the workgroups of each tensor gave.
+/// Reduces the partial results of each tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Join {
+struct CombineNorms {
     order: Order,
     result: DType,
 }
 
 parameters! {
-    Join as s => JoinArguments, JoinParameters {
+    CombineNorms as s => JoinArguments, JoinParameters {
         lists: ListTable,
         partial: Input = accumulator(s.result),
         out: Output = s.result,
     }
 }
 
-impl KernelSpec for Join {
+impl KernelSpec for CombineNorms {
     fn name(&self) -> &'static str {
         "norms"
     }
@@ -118,13 +138,13 @@ impl KernelSpec for Join {
         let total = joined(b, self.order, sum.get());
         b.if_(b.local_id(0).eq(0), || {
             let lone = p.lists.numel_of(tensor, WORDS as u32).eq(1);
-            let place = p.lists.word_of(tensor, WORDS as u32, 1);
-            p.out.store(place, self.order.of_lone(lone, total, self.order.project(total, total)));
+            let offset = p.lists.word_of(tensor, WORDS as u32, 1);
+            p.out.store(offset, self.order.of_lone(lone, total, self.order.project(total, total)));
         });
     }
 }
 
-/// The fold of a value over the workgroup. Every invocation must come here.
+/// Reduces a value over the workgroup. Every invocation has to call it.
 fn joined<'b>(b: &'b Builder, order: Order, value: Value<'b>) -> Value<'b> {
     let shared = b.shared(value.scalar(), 1, GROUP);
     let lane = b.local_id(0);
@@ -153,8 +173,8 @@ mod tests {
                 (DType::BF16, DType::BF16, 8),
                 (DType::F64, DType::F64, 2),
             ] {
-                accepted(&Parts { order, dtype, result, lanes }.build());
-                accepted(&Join { order, result }.build());
+                accepted(&PartialNorms { order, dtype, result, lanes }.build());
+                accepted(&CombineNorms { order, result }.build());
             }
         }
     }

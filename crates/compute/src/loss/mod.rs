@@ -1,4 +1,4 @@
-//! Losses that PyTorch does not compose of other operators, and cross-entropy, which it does.
+//! Losses with special kernels.
 
 pub mod cross_entropy;
 pub mod ctc;

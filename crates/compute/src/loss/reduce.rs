@@ -1,12 +1,12 @@
-//! What becomes of the losses of single elements.
+//! The reduction of losses.
 
 /// How losses are reduced.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Reduce {
-    /// Not at all.
+    /// No reduction: a loss for each element.
     None,
-    /// To their mean, which weights may weigh.
+    /// The mean, possibly weighted.
     Mean,
-    /// To their sum.
+    /// The sum.
     Sum,
 }

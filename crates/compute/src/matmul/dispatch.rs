@@ -1,44 +1,46 @@
-//! How a product finds its way: turned as it suits, then by rows, in plain tiles or on matrix
-//! units.
+//! Execution of a product: orientation, then by rows, in tiles, or on matrix units.
 
 use crate::context::{Context, MatmulPrecision};
 use crate::error::Result;
-use crate::matmul::choice::{self, Question};
+use crate::matmul::choice::{self, ChoiceKey};
 use crate::matmul::gemv;
-use crate::matmul::matrix_tile::Units;
+use crate::matmul::matrix_unit_tile::Units;
 use crate::matmul::operand::Axis;
 use crate::matmul::problem::Problem;
 use crate::matmul::rounding::Rounding;
-use crate::matmul::select::Limits;
-use crate::matmul::self_test::usable;
+use crate::matmul::select::{self, Limits};
+use crate::matmul::self_test::usable_units;
 use crate::matmul::split::Form;
+use crate::primitives::registers::Loads;
+use dml_engine::Verdict;
 use dml_kernel::DType;
 
-/// The matrix units that float32 may be multiplied on with this precision, and what it then
-/// becomes.
-pub fn units_of_terms(cx: &Context, precision: MatmulPrecision) -> Result<Option<(Units, Form)>> {
+/// The matrix units for float32 with this precision, and the format to which operands are
+/// converted.
+pub fn matrix_units_of_terms(cx: &Context, precision: MatmulPrecision) -> Result<Option<(Units, Form)>> {
     let forms: &[Form] = match precision {
         MatmulPrecision::Highest => &[],
         MatmulPrecision::High => &[Form::Halves],
-        // As in PyTorch: where there is no fast bfloat16, it is "high".
+        // Without fast bfloat16, "medium" is "high".
         MatmulPrecision::Medium => &[Form::Rounded, Form::Halves],
     };
     for &form in forms {
-        if let Some(units) = usable(cx, form.dtype())? {
-            return Ok(Some((units, form)));
+        if let Some(matrix_units) = usable_units(cx, form.dtype())? {
+            return Ok(Some((matrix_units, form)));
         }
     }
     Ok(None)
 }
 
 impl Problem {
-    /// Enqueues it, cut up as the table says; float32 is multiplied as such.
+    /// Enqueues the product with the algorithm from the cost model; float32 is multiplied in full
+    /// precision.
     pub fn run(&mut self, cx: &Context) -> Result<()> {
-        self.run_with(cx, MatmulPrecision::Highest)
+        self.run_with_precision(cx, MatmulPrecision::Highest)
     }
 
-    /// [`run`](Self::run), where float32 may be multiplied with this precision.
-    pub fn run_with(&mut self, cx: &Context, precision: MatmulPrecision) -> Result<()> {
+    /// [`run`](Self::run) with this precision of float32.
+    pub fn run_with_precision(&mut self, cx: &Context, precision: MatmulPrecision) -> Result<()> {
         check!(
             self.size.iter().all(|&n| n < i64::from(i32::MAX)),
             Invalid,
@@ -47,49 +49,66 @@ impl Problem {
             self.size
         );
         let limits = Limits::of(cx.device.info());
-        self.orient();
+        self.swap_operands_if_better();
         if self.rounds_to() != [None; 2] {
             self.write_operands(cx, limits)?;
         }
-        if self.size[1] <= gemv::MAX_ROWS {
-            return self.run_gemv(cx, &limits);
+        let by_vectors = |cx: &Context| self.run_gemv(cx, &limits);
+        if self.size[1] <= gemv::MAX_ROWS && cx.run_if_accepted(Verdict::Unoptimised, by_vectors)? {
+            return Ok(());
         }
-        let question = self.question(cx, limits, precision)?;
-        self.run_tuned(cx, question, choice::choose(question))
+        let choice_key = self.choice_key(cx, limits, precision)?;
+        let (choice_key, algorithm) = cx.accepted(
+            (choice_key, choice::choose(choice_key)),
+            |(key, algorithm)| choice::smaller(key, algorithm),
+            |cx, (_, algorithm)| self.run_in(cx, algorithm),
+        )?;
+        self.run_with_tuning(cx, choice_key, algorithm)
     }
 
-    /// What its choice depends on.
-    pub fn question(&self, cx: &Context, limits: Limits, precision: MatmulPrecision) -> Result<Question> {
-        let (units, form) = self.units(cx, precision)?;
+    /// The limits for the loads of these operands.
+    pub fn limits_of_loads(&self, limits: Limits) -> Limits {
+        let loads = self.a.access.loads().max(self.b.access.loads());
+        let is_whole = self.size[3] % i64::from(select::STEP) == 0;
+        Limits { loads: if is_whole { loads } else { loads.max(Loads::VectorsToEnd) }, ..limits }
+    }
+
+    /// The inputs of the choice.
+    pub fn choice_key(&self, cx: &Context, limits: Limits, precision: MatmulPrecision) -> Result<ChoiceKey> {
+        let limits = self.limits_of_loads(limits);
+        let (matrix_units, form) = self.matrix_units(cx, precision)?;
         let [_, m, n, k] = self.size;
-        Ok(Question {
+        Ok(ChoiceKey {
             limits,
-            units,
+            matrix_units,
             form,
             size: self.size,
             bytes: self.a.access.dtype.compute().bytes(),
-            long_steps: units.is_some() && form.is_none() && self.a.is_in_units([m, k]) && self.b.is_in_units([n, k]),
+            prefers_long_steps: matrix_units.is_some()
+                && form.is_none()
+                && self.a.has_vector_loads([m, k])
+                && self.b.has_vector_loads([n, k]),
             b_along_k: self.b.access.axis == Axis::Inner,
             by_rows: self.is_by_rows(),
             rounding: Rounding { operands: self.rounds_to(), own: cx.device.info().capabilities.converts_halves() },
         })
     }
 
-    /// The matrix units that it may run on, and what its operands then become.
-    fn units(&self, cx: &Context, precision: MatmulPrecision) -> Result<(Option<Units>, Option<Form>)> {
+    /// The matrix units that may be used, and the format to which operands are converted.
+    fn matrix_units(&self, cx: &Context, precision: MatmulPrecision) -> Result<(Option<Units>, Option<Form>)> {
         let dtype = self.a.access.factors();
         if self.b.access.factors() != dtype {
             return Ok((None, None));
         }
         if dtype != DType::F32 {
-            return Ok((usable(cx, dtype)?, None));
+            return Ok((usable_units(cx, dtype)?, None));
         }
-        Ok(units_of_terms(cx, precision)?.unzip())
+        Ok(matrix_units_of_terms(cx, precision)?.unzip())
     }
 
-    /// Exchanges the roles of m and n where that leaves few rows, or else where the result is
-    /// contiguous along m.
-    pub fn orient(&mut self) {
+    /// Exchanges the roles of m and n if that makes a product with few rows, or else if the result
+    /// is contiguous along m.
+    pub fn swap_operands_if_better(&mut self) {
         let s = self.finish.out.strides;
         let [batch, m, n, k] = self.size;
         let few = |rows: i64| rows <= gemv::MAX_ROWS;

@@ -5,14 +5,14 @@ use dml_engine::interface::U32;
 use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::{Builder, ScalarType, Value};
 
-/// `floor(2^(31 + shift) / d)` rounded up, and `shift = ceil(log2 d)`: then `x / d` is the high
-/// word of `2 x * multiplier`, shifted, for every `x` below 2^31.
+/// `2^(31 + shift) / d` rounded up, and `shift = ceil(log2 d)`: then `x / d` is the high word of
+/// `2 x * multiplier`, shifted, for every `x` below 2^31.
 fn magic(d: u32) -> (u32, u32) {
     let shift = d.next_power_of_two().ilog2();
     ((1u64 << (31 + shift)).div_ceil(u64::from(d)) as u32, shift)
 }
 
-/// A divisor (at least 1, below 2^31) as a kernel's parameter.
+/// Kernel parameter: a divisor (at least 1, below 2^31).
 pub struct Divisor;
 
 /// A [`Divisor`] in a kernel.

@@ -1,75 +1,110 @@
-//! What happens to a finished sum: `out = activation(alpha * sum + beta * bias)`, rounded once to
-//! the result's dtype.
+//! The processing of a finished sum: an expression of the sum, of alpha, and of a bias with its
+//! factor beta. The result is rounded once to its dtype.
 
 use crate::matmul::divisor::{Divisor, DivisorParams};
-use crate::matmul::operand::{Memory, UNIT, WIDE};
-use crate::pointwise::function::Function;
+use crate::matmul::functions::{PLUS_BIAS, SCALED_SUM};
+use crate::matmul::operand::{Memory, VECTOR, VECTOR_16_BIT};
+use crate::pointwise::expr::Expr;
 use crate::primitives::kernel::InDType;
 use crate::scalar::Scalar as Number;
 use dml_engine::interface::Index;
 use dml_engine::{AddressRange, ArgumentBlock, Parameter};
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
+use smallvec::{SmallVec, smallvec};
 
-/// The part that changes code.
+/// The part that changes the code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Epilogue {
     /// Dtype of the result.
     pub dtype: DType,
     /// Rows of the result are contiguous along n, and stored in vectors.
     pub wide: bool,
-    /// They are of 16 bits, and stored in [units](super::operand::UNIT), with a bias that is loaded
-    /// so.
-    pub in_units: bool,
-    /// n is two digits, which step through the result differently.
+    /// Results have 16 bits and are stored in 16-byte vectors ([`VECTOR_16_BIT`]
+    /// elements); so the bias is loaded.
+    pub stores_vectors: bool,
+    /// n is two digits, with different strides in the result.
     pub split_n: bool,
-    /// Sums are multiplied by alpha (a parameter).
+    /// Alpha is an operand (a parameter).
     pub scaled: bool,
-    /// Dtype of the bias that is added, times beta (a parameter).
+    /// Dtype of the bias, which is an operand together with beta (a parameter).
     pub bias: Option<DType>,
     /// The bias is contiguous along n too, and loaded in vectors. Only where the result is wide.
     pub bias_wide: bool,
-    /// A function of each result, of one argument and without options.
-    pub activation: Option<&'static Function>,
+    /// The result, of the sum, alpha if it is scaled, the bias and beta if there is one; `None` is
+    /// the sum.
+    pub expr: Option<Expr>,
 }
 
-/// Where results go.
+/// An operand of an epilogue's expression.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Operand {
+    Sum,
+    Alpha,
+    Bias,
+    Beta,
+}
+
+impl Epilogue {
+    /// The operands of the expression.
+    fn operands(&self) -> SmallVec<[Operand; 4]> {
+        let mut all = smallvec![Operand::Sum];
+        if self.scaled {
+            all.push(Operand::Alpha);
+        }
+        if self.bias.is_some() {
+            all.extend([Operand::Bias, Operand::Beta]);
+        }
+        all
+    }
+
+    /// The expression `then(alpha * sum + beta * bias)` for results of a dtype.
+    pub fn expr_of(dtype: DType, scaled: bool, bias: bool, then: Option<Expr>) -> Option<Expr> {
+        // As in BLAS, for float32 and float64.
+        let exact = matches!(dtype, DType::F32 | DType::F64);
+        let scale = scaled.then(|| Expr::of(SCALED_SUM.with([exact, bias]), 2));
+        let add = bias.then(|| Expr::from(&PLUS_BIAS));
+        [scale, add, then].into_iter().flatten().reduce(|first, next| first.then(next))
+    }
+}
+
+/// The memory of results.
 #[derive(Copy, Clone, Debug)]
 pub struct Output {
     /// The result.
     pub memory: Memory,
-    /// Elements from one matrix of the batch, row, column to the next.
+    /// Strides in elements: of the batch, rows and columns.
     pub strides: [i64; 3],
-    /// Where n is two digits: values of the fast one, and elements from one value of the slow one
-    /// to the next.
+    /// If n is two digits: number of values of the fast one, and stride of the slow one in
+    /// elements.
     pub split: Option<(i64, i64)>,
 }
 
-/// What is added to results.
+/// The addend of results.
 #[derive(Copy, Clone, Debug)]
 pub struct Bias {
-    /// Where it lies.
+    /// Its memory.
     pub memory: Memory,
-    /// Elements from one matrix of the batch, row, column to the next; 0 where it is broadcast.
+    /// Strides in elements: of the batch, rows and columns; 0 where it is broadcast.
     pub strides: [i64; 3],
-    /// It is multiplied by this.
+    /// Its factor.
     pub beta: Number,
 }
 
-/// Everything after the sum, of one launch.
+/// The operands of an epilogue, of one launch.
 #[derive(Copy, Clone, Debug)]
-pub struct Finish {
-    /// Where results go.
+pub struct EpilogueOperands {
+    /// The memory of results.
     pub out: Output,
-    /// Sums are multiplied by this.
+    /// The factor of sums.
     pub alpha: Number,
-    /// What is added.
+    /// The addend.
     pub bias: Option<Bias>,
-    /// A function of each result, of one argument and without options.
-    pub activation: Option<&'static Function>,
+    /// The result as an expression of `alpha * sum + beta * bias`; `None` is that value.
+    pub then: Option<Expr>,
 }
 
-impl Finish {
-    /// The code that it needs, for results of `n` columns.
+impl EpilogueOperands {
+    /// The code for these operands, for results of `n` columns.
     pub fn epilogue(&self, n: i64) -> Epilogue {
         let (out, bias) = (&self.out, self.bias.as_ref());
         let multiples = |of: &[i64], width: u32| of.iter().all(|x| x % i64::from(width) == 0);
@@ -80,20 +115,21 @@ impl Finish {
             multiples(&[n], width) && aligned(out.memory, out.strides, width) && split
         };
         let bias_in = |width: u32| bias.is_some_and(|b| aligned(b.memory, b.strides, width));
-        let out_wide = out_in(WIDE);
+        let out_wide = out_in(VECTOR);
+        let (dtype, scaled) = (out.memory.dtype, self.alpha.to_f64() != 1.0);
         Epilogue {
-            dtype: out.memory.dtype,
+            dtype,
             wide: out_wide,
-            in_units: out.memory.dtype.bytes() == 2 && out_in(UNIT) && (bias.is_none() || bias_in(UNIT)),
+            stores_vectors: dtype.bytes() == 2 && out_in(VECTOR_16_BIT) && (bias.is_none() || bias_in(VECTOR_16_BIT)),
             split_n: out.split.is_some(),
-            scaled: self.alpha.to_f64() != 1.0,
+            scaled,
             bias: bias.map(|b| b.memory.dtype),
-            bias_wide: out_wide && bias_in(WIDE),
-            activation: self.activation,
+            bias_wide: out_wide && bias_in(VECTOR),
+            expr: Epilogue::expr_of(dtype, scaled, bias.is_some(), self.then),
         }
     }
 
-    /// Elements between the first and the last of a tile.
+    /// Number of elements from the first to the last of a tile.
     pub fn reach(&self, m: i64, n: i64) -> i64 {
         let [_, sm, sn] = self.out.strides;
         let out = match self.out.split {
@@ -103,33 +139,20 @@ impl Finish {
         out.max(self.bias.as_ref().map_or(0, |b| m * b.strides[1] + n * b.strides[2]))
     }
 
-    /// The results' bytes, from matrix `first` of the batch on.
+    /// The memory of the results, from matrix `first` of the batch on.
     pub fn out_range(&self, first: i64) -> AddressRange {
         self.out.memory.skip(first * self.out.strides[0]).range()
     }
 
-    /// The bytes of what is added, from matrix `first` of the batch on.
+    /// The memory of the bias, from matrix `first` of the batch on.
     pub fn bias_range(&self, first: i64) -> Option<AddressRange> {
         self.bias.as_ref().map(|bias| bias.memory.skip(first * bias.strides[0]).range())
     }
 }
 
-/// The numbers of a [`Finish`] as a kernel's parameter. The addresses are parameters of their own.
-pub struct Finishing;
-
-/// What a kernel is specialised by in a [`Finish`].
-#[derive(Copy, Clone, Debug)]
-pub struct FinishSpec {
-    /// The code.
-    pub epilogue: Epilogue,
-    /// Dtype of sums, alpha and beta.
-    pub sums: DType,
-    /// The type of offsets.
-    pub index: ScalarType,
-}
-
-/// A [`Finish`] in a kernel.
-pub struct FinishParams<'b> {
+/// The code of an epilogue, in a kernel whose parameters its numbers are. The addresses are
+/// parameters of their own: `M` is [`EpilogueMemory`] once they are known.
+pub struct EpilogueCode<'b, M = EpilogueMemory<'b>> {
     epilogue: Epilogue,
     index: ScalarType,
     strides: [Value<'b>; 3],
@@ -137,15 +160,25 @@ pub struct FinishParams<'b> {
     alpha: Option<Value<'b>>,
     /// Strides of the bias, and beta.
     bias: Option<([Value<'b>; 3], Value<'b>)>,
+    memory: M,
 }
 
-impl Parameter for Finishing {
-    type Type = FinishSpec;
-    type Argument<'a> = &'a Finish;
-    type Declared<'b> = FinishParams<'b>;
+/// The addresses of the results and the bias of a tile.
+pub struct EpilogueMemory<'b> {
+    out: Pointer<'b>,
+    bias: Option<Pointer<'b>>,
+    /// Row and column of the tile.
+    origin: [Value<'b>; 2],
+}
 
-    fn declare<'b>(b: &'b Builder, _: &str, of: &FinishSpec) -> FinishParams<'b> {
-        let FinishSpec { epilogue, sums, index } = *of;
+impl Parameter for Epilogue {
+    /// The code, the dtype of sums, of alpha and of beta, and the integer type of offsets.
+    type Type = (Epilogue, DType, ScalarType);
+    type Argument<'a> = &'a EpilogueOperands;
+    type Declared<'b> = EpilogueCode<'b, ()>;
+
+    fn declare<'b>(b: &'b Builder, _: &str, of: &Self::Type) -> EpilogueCode<'b, ()> {
+        let (epilogue, sums, index) = *of;
         let strides = ["out_batch", "out_m", "out_n"].map(|name| b.param(name, index));
         let split = epilogue.split_n.then(|| (Divisor::declare(b, "out_size", &()), b.param("out_slow", index)));
         let alpha = epilogue.scaled.then(|| InDType::declare(b, "alpha", &sums));
@@ -153,16 +186,13 @@ impl Parameter for Finishing {
             let strides = ["bias_batch", "bias_m", "bias_n"].map(|name| b.param(name, index));
             (strides, InDType::declare(b, "beta", &sums))
         });
-        FinishParams { epilogue, index, strides, split, alpha, bias }
+        EpilogueCode { epilogue, index, strides, split, alpha, bias, memory: () }
     }
 
-    fn pass(finish: &&Finish, of: &FinishSpec, block: &mut ArgumentBlock) {
-        let FinishSpec { epilogue, sums, index } = of;
-        let Finish { out, alpha, bias, activation } = *finish;
-        if out.split.is_some() != epilogue.split_n
-            || bias.is_some() != epilogue.bias.is_some()
-            || *activation != epilogue.activation
-        {
+    fn pass(operands: &&EpilogueOperands, of: &Self::Type, block: &mut ArgumentBlock) {
+        let (epilogue, sums, index) = of;
+        let EpilogueOperands { out, alpha, bias, .. } = *operands;
+        if out.split.is_some() != epilogue.split_n || bias.is_some() != epilogue.bias.is_some() {
             block.mismatch("an epilogue is not the one that the kernel is made for");
         }
         <[Index; 3]>::pass(&out.strides, index, block);
@@ -180,30 +210,17 @@ impl Parameter for Finishing {
     }
 }
 
-impl<'b> FinishParams<'b> {
-    /// Writes to `out`, and adds what is at `bias`.
-    pub fn writer(self, b: &'b Builder, out: Pointer<'b>, bias: Option<Pointer<'b>>) -> Writer<'b> {
-        let FinishParams { epilogue, index, strides, split, alpha, bias: numbers } = self;
-        let bias = bias.zip(numbers).map(|(pointer, (strides, beta))| (pointer, strides, beta));
-        Writer { epilogue, index, out, strides, split, alpha, bias, origin: [b.u32(0), b.u32(0)] }
+impl<'b> EpilogueCode<'b, ()> {
+    /// Writes to `out`, and adds the bias at `bias`.
+    pub fn at(self, b: &'b Builder, out: Pointer<'b>, bias: Option<Pointer<'b>>) -> EpilogueCode<'b> {
+        let EpilogueCode { epilogue, index, strides, split, alpha, bias: numbers, memory: () } = self;
+        let memory = EpilogueMemory { out, bias, origin: [b.u32(0), b.u32(0)] };
+        EpilogueCode { epilogue, index, strides, split, alpha, bias: numbers, memory }
     }
 }
 
-/// An epilogue inside a kernel.
-pub struct Writer<'b> {
-    epilogue: Epilogue,
-    index: ScalarType,
-    out: Pointer<'b>,
-    strides: [Value<'b>; 3],
-    split: Option<(DivisorParams<'b>, Value<'b>)>,
-    alpha: Option<Value<'b>>,
-    bias: Option<(Pointer<'b>, [Value<'b>; 3], Value<'b>)>,
-    /// Row and column of the tile.
-    origin: [Value<'b>; 2],
-}
-
-impl<'b> Writer<'b> {
-    /// Moves to the tile whose first element is `(batch, m, n)`.
+impl<'b> EpilogueCode<'b> {
+    /// Sets the tile, whose first element is `(batch, m, n)`.
     pub fn begin(&mut self, batch: Value<'b>, m: Value<'b>, n: Value<'b>) {
         let at = |place: Value<'b>, stride: Value<'b>| place.cast(ScalarType::U64) * stride.cast(ScalarType::U64);
         let rows = |s: [Value<'b>; 3]| at(batch, s[0]) + at(m, s[1]);
@@ -211,67 +228,63 @@ impl<'b> Writer<'b> {
         if self.split.is_none() {
             elements = elements + at(n, self.strides[2]);
         }
-        self.out = self.out.offset(elements);
-        if let Some((pointer, strides, _)) = &mut self.bias {
+        let EpilogueMemory { out, bias: pointer, origin } = &mut self.memory;
+        *out = out.offset(elements);
+        if let (Some(pointer), Some((strides, _))) = (pointer, &self.bias) {
             *pointer = pointer.offset(rows(*strides) + at(n, strides[2]));
         }
-        self.origin = [m, n];
+        *origin = [m, n];
     }
 
-    /// `alpha * sum`. An alpha of 0 leaves nothing of it, as in BLAS, which has float32 and
-    /// float64: no NaN, and in a sum with the bias not even a zero, whose sign would count.
-    fn scaled(&self, sum: Value<'b>) -> Value<'b> {
-        let Some(alpha) = self.alpha else { return sum };
-        let product = sum * alpha;
-        if !matches!(self.epilogue.dtype, DType::F32 | DType::F64) {
-            return product;
+    /// The bias of `count` adjacent columns from `(m, n)` of the tile.
+    fn bias(&self, m: Value<'b>, n: Value<'b>, count: usize) -> Vec<Value<'b>> {
+        let (Some(pointer), Some((strides, _))) = (&self.memory.bias, &self.bias) else { return Vec::new() };
+        let at = |n: Value<'b>| m.cast(self.index) * strides[1] + n.cast(self.index) * strides[2];
+        if self.epilogue.bias_wide && count > 1 {
+            pointer.load_chunk(at(n) >> count.ilog2(), count as u32)
+        } else {
+            (0..count as u32).map(|j| pointer.load(at(n + j))).collect()
         }
-        let nothing = sum.like(if self.bias.is_some() { -0.0 } else { 0.0 });
-        alpha.eq(0.0).select(nothing, product)
     }
 
-    /// Finishes the sums of neighbouring columns from `(m, n)` of the tile. `columns` guards ragged
-    /// edges: the columns of the whole result.
+    /// The results for the sums of adjacent columns from `(m, n)` of the tile.
+    fn results(&self, m: Value<'b>, n: Value<'b>, sums: &[Value<'b>]) -> Vec<Value<'b>> {
+        let Some(expr) = self.epilogue.expr else { return sums.to_vec() };
+        let operands = self.epilogue.operands();
+        let all = |number: Option<Value<'b>>| number.map_or_else(Vec::new, |number| vec![number; sums.len()]);
+        expr.of_neighbours(|operand| match operands[operand] {
+            Operand::Sum => sums.to_vec(),
+            Operand::Alpha => all(self.alpha),
+            Operand::Bias => self.bias(m, n, sums.len()),
+            Operand::Beta => all(self.bias.map(|(_, beta)| beta)),
+        })
+    }
+
+    /// Stores the results for the sums of adjacent columns from `(m, n)` of the tile. `columns`,
+    /// the number of columns of the whole result, guards incomplete tiles.
     pub fn store(&self, b: &'b Builder, m: Value<'b>, n: Value<'b>, sums: &[Value<'b>], columns: Option<Value<'b>>) {
         let wide = self.epilogue.wide;
         let step = if wide { sums.len() } else { 1 };
         for (i, part) in sums.chunks(step).enumerate() {
             let n = n + i as u32;
             let store = || {
-                let scaled: Vec<Value> = part.iter().map(|&s| self.scaled(s)).collect();
-                let sums_and_bias = match &self.bias {
-                    None => scaled,
-                    Some((pointer, strides, beta)) => {
-                        let at = |n: Value<'b>| m.cast(self.index) * strides[1] + n.cast(self.index) * strides[2];
-                        let bias: Vec<Value> = if self.epilogue.bias_wide && part.len() > 1 {
-                            pointer.load_chunk(at(n) >> part.len().ilog2(), part.len() as u32)
-                        } else {
-                            (0..part.len() as u32).map(|j| pointer.load(at(n + j))).collect()
-                        };
-                        let bias = bias.into_iter().map(|x| x.cast(sums[0].scalar()) * *beta);
-                        scaled.into_iter().zip(bias).map(|(s, x)| s + x).collect()
-                    }
-                };
-                let results: Vec<Value> = match self.epilogue.activation {
-                    Some(activation) => sums_and_bias.into_iter().map(|x| activation.apply(x)).collect(),
-                    None => sums_and_bias,
-                };
+                let results = self.results(m, n, part);
                 let column = match self.split {
                     None => n.cast(self.index) * self.strides[2],
                     Some((size, slow)) => {
-                        let (high, low) = size.divide(self.origin[1] + n);
+                        let (high, low) = size.divide(self.memory.origin[1] + n);
                         high.cast(self.index) * slow + low.cast(self.index) * self.strides[2]
                     }
                 };
                 let offset = m.cast(self.index) * self.strides[1] + column;
                 if part.len() > 1 {
-                    self.out.store_chunk(offset >> part.len().ilog2(), &results);
+                    self.memory.out.store_chunk(offset >> part.len().ilog2(), &results);
                 } else {
-                    self.out.store(offset, results[0]);
+                    self.memory.out.store(offset, results[0]);
                 }
             };
             match columns {
-                Some(columns) => b.if_((self.origin[1] + n).lt(columns), store),
+                Some(columns) => b.if_((self.memory.origin[1] + n).lt(columns), store),
                 None => store(),
             }
         }

@@ -1,6 +1,6 @@
-//! Products with at most four rows (GEMV): vectors times matrices, inner products. Nothing is used
-//! twice, so nothing is staged: every invocation walks its own part of k, and a workgroup adds its
-//! invocations' sums at the end.
+//! Products with at most four rows (GEMV): vectors times matrices, inner products. No element is
+//! used twice, so nothing is staged in shared memory: every invocation iterates over its part of k,
+//! and the workgroup reduces the invocations' sums at the end.
 
 use crate::matmul::gemm::multiply_add;
 use crate::matmul::interface::{Product, ProductSpec};
@@ -8,27 +8,31 @@ use crate::matmul::operand::{Access, Axis};
 use crate::matmul::select::Limits;
 use crate::matmul::split_k;
 use crate::primitives::kernel::KernelSpec;
-use crate::primitives::loops::SOFTWARE_TURNS;
+use crate::primitives::loops::MAX_SOFTWARE_ITERATIONS;
+use crate::primitives::registers::{Kept, Loads, loads_in_flight};
 use dml_engine::parameters;
 use dml_kernel::{Builder, Value};
 
-/// The most rows that it is used for.
+/// Maximum number of rows.
 pub const MAX_ROWS: i64 = 4;
 
-/// Steps along k that an invocation has under way.
-const AHEAD: u32 = 4;
+/// Maximum steps along k whose loads an invocation issues together.
+const LOADS_IN_FLIGHT: u32 = 4;
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spec {
     /// Invocations of a workgroup.
     pub threads: u32,
-    /// Invocations that share k.
+    /// Invocations along k, which share a column.
     pub along_k: u32,
+    /// Steps along k whose loads an invocation issues together.
+    pub loads_in_flight: u32,
     /// Rows of the first operand and of the result: m.
     pub rows: u32,
-    /// What is multiplied; the first operand is wide only if the second is, along k. The second may
-    /// be of another dtype, and is converted. The step along k is [`Spec::step`].
+    /// The operands and the epilogue. The first operand has vector loads only if the second has
+    /// them along k. The second operand may be of another dtype, and is then converted. The step
+    /// along k is [`Spec::step`].
     pub product: ProductSpec,
 }
 
@@ -38,7 +42,7 @@ impl Spec {
         if self.product.b.axis == Axis::Outer { self.product.b.width() } else { 1 }
     }
 
-    /// Neighbours along k in one load.
+    /// Elements along k of one load.
     fn deep(&self) -> u32 {
         if self.product.b.axis == Axis::Inner { self.product.b.width() } else { 1 }
     }
@@ -48,21 +52,21 @@ impl Spec {
         self.threads / self.along_k * self.columns()
     }
 
-    /// How far a workgroup walks along k at a time.
+    /// Elements along k of one step of a workgroup.
     pub fn step(&self) -> u32 {
-        self.along_k * self.deep() * AHEAD
+        self.along_k * self.deep() * self.loads_in_flight
     }
 }
 
 parameters! {
     /// A product of few rows.
     pub Spec as s => Arguments, Parameters {
-        /// What is multiplied.
+        /// The operands and the epilogue.
         product: Product = s.product,
     }
 }
 
-/// Dimensions 0 and 1 of the workgroups count columns, 2 counts batches times parts of k.
+/// Workgroups: dimensions 0 and 1 are columns, 2 is batches times ranges of k.
 impl KernelSpec for Spec {
     fn name(&self) -> &'static str {
         "gemv"
@@ -79,12 +83,12 @@ impl KernelSpec for Spec {
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
         let (deep, columns, rows) = (self.deep(), self.columns(), self.rows);
         let (threads, along_k) = (self.threads, self.along_k);
-        let ProductSpec { a: access, b: matrix_access, ragged_k, .. } = self.product;
+        let ProductSpec { a: access, b: matrix_access, has_k_remainder, .. } = self.product;
         let compute = access.dtype.compute();
         let p = p.product;
         let (n, k) = (p.n, p.k);
         let (mut x, mut matrix) = (p.a_elements.reader(p.a), p.b_elements.reader(p.b));
-        let mut out = p.finish.writer(b, p.out, p.bias);
+        let mut out = p.epilogue.at(b, p.out, p.bias);
 
         let group = b.group_id(0) + b.group_id(1) * b.group_count(0);
         let n0 = group * self.width();
@@ -96,7 +100,8 @@ impl KernelSpec for Spec {
         matrix.begin(batch, n0);
         out.begin(z, m0, n0);
 
-        // Neighbouring invocations share k where memory is contiguous along it, else columns.
+        // Neighbouring invocations are along k if memory is contiguous along it, else along
+        // columns.
         let lane = b.local_id(0);
         let across = threads / along_k;
         let (column, part_k) = if matrix_access.axis == Axis::Inner {
@@ -108,8 +113,8 @@ impl KernelSpec for Spec {
         let local = column.min(n - columns - n0);
         let zero = b.constant_of(compute, 0.0);
         let sums: Vec<_> = (0..rows * columns).map(|_| b.var(zero)).collect();
-        let limit = ragged_k.then_some(k_end);
-        let lanes: Vec<_> = (0..AHEAD)
+        let limit = has_k_remainder.then_some(k_end);
+        let lanes: Vec<_> = (0..self.loads_in_flight)
             .map(|ahead| {
                 let k = (part_k + ahead * along_k) * deep;
                 let of_x: Vec<_> = (0..rows)
@@ -143,7 +148,7 @@ impl KernelSpec for Spec {
             }
         });
 
-        // Halves of the workgroup are added until one invocation has each column.
+        // The halves of the workgroup are added until there is one invocation for each column.
         if along_k > 1 {
             let shared = b.shared(compute, 1, threads * rows * columns);
             let next = if matrix_access.axis == Axis::Inner { 1 } else { across };
@@ -174,22 +179,33 @@ impl KernelSpec for Spec {
     }
 }
 
-/// How a product of `[batch, m, n, k]` is cut up: invocations of a workgroup, those along k, parts
-/// of k.
-pub fn choose(limits: &Limits, size: [i64; 4], b: &Access) -> (u32, u32, u32) {
-    let Limits { software, units, shared_memory, .. } = *limits;
+/// How a product is divided.
+pub struct Division {
+    /// Invocations of a workgroup.
+    pub threads: u32,
+    /// Invocations along k.
+    pub along_k: u32,
+    /// See [`Spec::loads_in_flight`].
+    pub loads_in_flight: u32,
+    /// Ranges of k for separate workgroups.
+    pub parts: u32,
+}
+
+/// How a product of `[batch, m, n, k]` is divided.
+pub fn choose(limits: &Limits, size: [i64; 4], b: &Access) -> Division {
+    let Limits { software, compute_units, shared_memory, .. } = *limits;
     let [batch, m, n, k] = size;
     let mut threads = if software { 32 } else { 256 };
     let width = u64::from(b.width());
     let deep = if b.axis == Axis::Inner { width } else { 1 };
-    // Each has a place in shared memory for every one of its sums.
+    // Each invocation has an element of shared memory for every one of its sums.
     let sums = m as u32 * if b.axis == Axis::Outer { b.width() } else { 1 } * b.dtype.compute().bytes();
     while threads * sums > shared_memory && threads > 32 {
         threads /= 2;
     }
-    // Every invocation along k gets some loads; where columns are many and contiguous, a warp reads
-    // them side by side.
-    let useful = (k as u64 / (deep * u64::from(AHEAD))).max(1).next_power_of_two().min(u64::from(threads));
+    // Every invocation along k gets several loads; if there are many columns and they are
+    // contiguous, a warp reads adjacent ones.
+    let useful = (k as u64 / (deep * u64::from(LOADS_IN_FLIGHT))).max(1).next_power_of_two().min(u64::from(threads));
     let columns = if deep == width && width > 1 { 1 } else { width };
     let along_k = if b.axis == Axis::Outer {
         let across = (n as u64).div_ceil(columns).next_power_of_two().min(32);
@@ -198,12 +214,18 @@ pub fn choose(limits: &Limits, size: [i64; 4], b: &Access) -> (u32, u32, u32) {
         useful
     } as u32;
     let groups = (n as u64).div_ceil(u64::from(threads / along_k) * columns) * batch as u64;
-    let step = u64::from(along_k) * deep * u64::from(AHEAD);
-    let wanted = (2.0 * units / groups as f64) as u64;
+    let step = u64::from(along_k) * deep * u64::from(LOADS_IN_FLIGHT);
+    let wanted = (2.0 * compute_units / groups as f64) as u64;
     let parts = if software {
-        (k as u64).div_ceil(SOFTWARE_TURNS * step)
+        (k as u64).div_ceil(MAX_SOFTWARE_ITERATIONS * step)
     } else {
         wanted.min(k as u64 / (4 * step)).clamp(1, 64)
     };
-    (threads, along_k, parts as u32)
+    let compute = b.dtype.compute().bytes();
+    let loads_in_flight = loads_in_flight(limits.registers, threads, LOADS_IN_FLIGHT, |loads| Kept {
+        bytes: compute,
+        elements: sums / compute + loads * (m + 1) as u32 * width as u32,
+        loaded: (loads * (m + 1) as u32 * width as u32, if width > 1 { Loads::Vectors } else { Loads::Elements }),
+    });
+    Division { threads, along_k, loads_in_flight, parts: parts as u32 }
 }

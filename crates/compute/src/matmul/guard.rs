@@ -1,42 +1,42 @@
-//! Which tiles of a float32 product are computed from terms of 16 bits, and which plainly: two
-//! launches go over the same result, and each leaves the other's tiles alone. Only the device knows
-//! which, so the host waits for nothing.
+//! Which tiles of a float32 product are computed from terms of 16 bits, and which in float32: two
+//! launches cover the same result, and each skips the other's tiles. The flags that decide are on
+//! the device, so the host does not wait.
 
 use dml_engine::interface::{ReadRange, U32};
 use dml_engine::{AddressRange, ArgumentBlock, Parameter};
 use dml_kernel::{Builder, DType, Pointer, Value};
 
-/// A block of rows (columns) has an element of which the high term holds nothing. The product of
-/// two such is in no term, so two such blocks do not go together.
-pub const SMALL: u32 = 1;
+/// Flag: a block of rows (columns) has an element so small that its high term is 0. The product of
+/// two such elements is in no product of terms, so two such blocks must not be multiplied in terms.
+pub const FLAG_SMALL: u32 = 1;
 
-/// A block of rows (columns) has an element that no term holds.
-pub const LOST: u32 = 2;
+/// Flag: a block of rows (columns) has an element that terms cannot represent.
+pub const FLAG_LOST: u32 = 2;
 
-/// Which tiles a launch computes.
+/// The tiles that a launch computes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Tiles {
-    /// Those whose products the terms hold.
-    Held,
-    /// The others.
-    Others,
+    /// Tiles whose products can be computed from terms.
+    Representable,
+    /// The other tiles.
+    Unrepresentable,
 }
 
-/// What was found in the blocks of an operand's rows (columns).
+/// The flags of the blocks of an operand's rows (columns).
 #[derive(Copy, Clone, Debug)]
 pub struct Blocks {
-    /// A word a block: [`SMALL`] and [`LOST`].
+    /// A word for each block: [`FLAG_SMALL`] and [`FLAG_LOST`].
     pub found: AddressRange,
-    /// Words from one matrix of the batch to the next.
+    /// Distance in words between two matrices of the batch.
     pub batch: u32,
     /// Rows (columns) of a block: a power of two.
     pub size: u32,
 }
 
-/// A guard as a kernel's parameter: the blocks of both operands.
+/// Kernel parameter: the flags of both operands' blocks.
 pub struct Guard;
 
-/// A guard in a kernel.
+/// A [`Guard`] in a kernel.
 #[derive(Copy, Clone)]
 pub struct GuardParams<'b> {
     tiles: Tiles,
@@ -74,17 +74,17 @@ impl Parameter for Guard {
 }
 
 impl<'b> GuardParams<'b> {
-    /// Whether the tile that begins at `origin`, a row and a column, is the other launch's. It lies
-    /// in one block of each side.
+    /// Whether this launch skips the tile that begins at `origin`, a row and a column. The tile is
+    /// inside of one block of each operand.
     pub fn leaves(self, batch: Value<'b>, origin: [Value<'b>; 2]) -> Value<'b> {
         let [x, y] = [0, 1].map(|i| {
             let SideParams { found, batch: blocks, shift } = self.sides[i];
             found.load(batch * blocks + (origin[i] >> shift))
         });
-        let others = ((x | y) & LOST) | (x & y & SMALL);
+        let unrepresentable = ((x | y) & FLAG_LOST) | (x & y & FLAG_SMALL);
         match self.tiles {
-            Tiles::Held => others.ne(0),
-            Tiles::Others => others.eq(0),
+            Tiles::Representable => unrepresentable.ne(0),
+            Tiles::Unrepresentable => unrepresentable.eq(0),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! What the kernels of a product take, whichever way they compute it.
+//! The parameters that all kernels of a product share.
 
-use crate::matmul::epilogue::{Epilogue, FinishSpec, Finishing};
+use crate::matmul::epilogue::Epilogue;
 use crate::matmul::guard::{Guard, Tiles};
 use crate::matmul::operand::Access;
 use crate::matmul::reader::Operand;
@@ -9,42 +9,42 @@ use dml_engine::interface::{ReadRange, U32, WriteRange};
 use dml_engine::{ArgumentBlock, Interface, Parameter, parameters};
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// What changes the code of every kernel of a product.
+/// The part of a product's specialisation that all kernels share.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProductSpec {
-    /// The first operand: m and k.
+    /// The first operand, with indices m and k.
     pub a: Access,
-    /// The second operand: n and k.
+    /// The second operand, with indices n and k.
     pub b: Access,
-    /// What happens to sums.
+    /// The epilogue.
     pub epilogue: Epilogue,
-    /// Type of offsets inside a tile: u32 or u64.
+    /// Integer type of offsets inside a tile: u32 or u64.
     pub index: ScalarType,
-    /// k is no multiple of the step in which the kernel walks along it.
-    pub ragged_k: bool,
-    /// k is divided among workgroups.
+    /// Whether k is not a multiple of the kernel's step along k.
+    pub has_k_remainder: bool,
+    /// Whether ranges of k are computed by separate workgroups.
     pub split_k: bool,
-    /// Another launch computes some of the tiles.
+    /// Whether another launch computes some of the tiles, and which ones this launch computes.
     pub guard: Option<Tiles>,
 }
 
 impl ProductSpec {
-    /// The dtype of sums.
+    /// The dtype of accumulators.
     pub fn sums(&self) -> DType {
         self.a.sums()
     }
 }
 
 parameters! {
-    /// A product as its kernels take it.
+    /// The parameters of a product's kernels.
     pub ProductSpec as s => ProductArguments, ProductParams {
         /// The first operand.
         a: ReadRange = s.a.dtype,
         /// The second operand.
         b: ReadRange = s.b.dtype,
-        /// The result, or split-K's sums.
+        /// The result, or split-K's partial sums.
         out: WriteRange = s.epilogue.dtype,
-        /// What is added.
+        /// The bias that is added.
         bias: Option<ReadRange> = s.epilogue.bias,
         /// Rows of the result.
         m: U32,
@@ -52,20 +52,20 @@ parameters! {
         n: U32,
         /// Length of the inner dimension.
         k: U32,
-        /// Where the first operand's elements lie.
+        /// Offsets of the first operand's elements.
         a_elements: Operand = (s.a, s.index),
-        /// Where the second operand's elements lie.
+        /// Offsets of the second operand's elements.
         b_elements: Operand = (s.b, s.index),
-        /// What happens to sums.
-        finish: Finishing = FinishSpec { epilogue: s.epilogue, sums: s.sums(), index: s.index },
-        /// How k is divided among workgroups.
+        /// The epilogue.
+        epilogue: Epilogue = (s.epilogue, s.sums(), s.index),
+        /// The ranges of k.
         split_k: Option<SplitK> = s.split_k.then_some(()),
-        /// Which tiles are another launch's.
+        /// The tiles that another launch computes.
         guard: Option<Guard> = s.guard,
     }
 }
 
-/// A product as one parameter of a kernel.
+/// Kernel parameter: a whole product.
 pub struct Product;
 
 impl Parameter for Product {

@@ -1,47 +1,49 @@
-//! Products of matrices: a kernel in tiles, specialised by dtype, tile, layout and epilogue, and
-//! one for few rows.
+//! Matrix products: a tiled kernel, specialised by dtype, tile, layout and epilogue, and a kernel
+//! for few rows.
 //!
-//! [`Problem`] is one product; [`choice`] says how it is cut up, into a [`Tile`] ([`select`]) or a
-//! tile on matrix units ([`matrix_select`]), which [`tune`] may refine; [`gemm`], [`gemv`] and
-//! [`matrix_gemm`] write the kernels, [`place`] says which part is a workgroup's, [`operand`] where
-//! elements lie, [`reader`] fetches them, float32 as halves where [`on_load`] says so, and
-//! [`epilogue`] is what happens to sums. Convolutions are products with operands of their own.
+//! [`Problem`] is one product; [`choice`] selects the algorithm and a [`Tile`] ([`select`]) or a
+//! tile on matrix units ([`matrix_unit_select`]), which `tune` may refine; [`gemm`], [`gemv`] and
+//! [`matrix_unit_gemm`] write the kernels, `workgroup_tile` gives a workgroup's part, [`operand`]
+//! describes the memory layout of operands, `reader` loads elements, in 16 bits for float32 if
+//! `on_load` chooses so, and [`epilogue`] processes the sums. Convolutions are products with
+//! special operands.
 
 pub mod choice;
-pub mod conditional;
-pub mod dispatch;
-pub mod divisor;
+pub(crate) mod conditional;
+mod dispatch;
+pub(crate) mod divisor;
 pub mod epilogue;
+pub mod functions;
 pub mod gemm;
 pub mod gemv;
 pub mod guard;
 pub mod interface;
-pub mod matrix_gemm;
-pub mod matrix_select;
-pub mod matrix_stage;
-pub mod matrix_tile;
-pub mod on_load;
+pub mod matrix_unit_gemm;
+pub mod matrix_unit_select;
+mod matrix_unit_stage;
+pub mod matrix_unit_tile;
+mod on_load;
 pub mod operand;
-pub mod order;
-pub mod padded;
-pub mod place;
+mod order;
+pub(crate) mod padded;
 pub mod problem;
 pub mod product;
-pub mod reader;
+mod reader;
 pub mod rounding;
-pub mod scales;
+mod scales;
 pub mod select;
-pub mod self_test;
+pub(crate) mod self_test;
 pub mod split;
 pub mod split_k;
-pub mod split_product;
-pub mod terms;
-pub mod tile;
-pub mod tune;
-pub mod waves;
+mod split_product;
+mod terms;
+mod tile;
+mod tune;
+pub mod two_launches;
+mod workgroup_tile;
 
 pub use crate::matmul::epilogue::Bias;
-pub use crate::matmul::epilogue::Finish;
+pub use crate::matmul::epilogue::EpilogueOperands;
 pub use crate::matmul::epilogue::Output;
 pub use crate::matmul::operand::Source;
 pub use crate::matmul::problem::Problem;

@@ -1,9 +1,9 @@
-//! Operands that lie in memory as float32 and are multiplied in 16 bits, as autocast has them:
-//! rounded as they are read.
+//! Operands that are float32 in memory and are multiplied in 16 bits, as under autocast: rounded on
+//! load.
 //!
-//! That saves the pass that would write them in 16 bits, and its memory. But each tile rounds what
-//! it reads, so an element is rounded as often as there are tiles side by side: [`choice`] asks
-//! [`rounding`](super::rounding) what that takes.
+//! This saves the pass that would write them in 16 bits, and its memory. But each tile rounds what
+//! it loads, so an element is rounded once for each tile along the other index: [`choice`] asks
+//! [`rounding`](super::rounding) for the cost.
 
 use crate::context::{Context, MatmulPrecision};
 use crate::error::Result;
@@ -16,23 +16,22 @@ use crate::view::{Dims, View};
 use dml_kernel::DType;
 
 impl Source {
-    /// Its strides and that of the batch, were it written in the order in which it lies and without
-    /// gaps.
+    /// The operand's strides and its batch stride after it is copied densely in its memory order.
     fn without_gaps(&self, size: [i64; 2]) -> ([i64; 2], i64) {
         let stride = if self.access.axis == Axis::Inner { [size[1], 1] } else { [1, size[0]] };
         (stride, if self.batch == 0 { 0 } else { size[0] * size[1] })
     }
 
-    /// Whether its elements would be read in the same way were they written in 16 bits.
-    fn is_read_as_written(&self, size: [i64; 2]) -> bool {
-        let Some(dtype) = self.access.rounded else { return true };
+    /// Whether the elements would be read in the same way if they were stored in 16 bits.
+    fn has_same_access_in_16_bits(&self, size: [i64; 2]) -> bool {
+        let Some(dtype) = self.access.rounds_to else { return true };
         let (stride, batch) = self.without_gaps(size);
         let memory = Memory { address: 0, end: (size[0] * size[1]) as u64 * dtype.bytes(), dtype };
-        let written = Source::laid(memory, size, stride, batch);
-        self.access.wide == written.access.wide && self.is_in_units(size) == written.is_in_units(size)
+        let written = Source::of_memory(memory, size, stride, batch);
+        self.access.wide == written.access.wide && self.has_vector_loads(size) == written.has_vector_loads(size)
     }
 
-    /// Writes it in 16 bits, as one of `batch` matrices of `size`.
+    /// Writes the operand in 16 bits, as one of `batch` matrices of `size`.
     fn write(&self, cx: &Context, batch: i64, size: [i64; 2]) -> Result<Source> {
         let PatternStrides::Strided { outer, inner } = self.strides else { return Ok(self.clone()) };
         let (stride, apart) = self.without_gaps(size);
@@ -47,29 +46,30 @@ impl Source {
             ..to.clone()
         };
         copy::device_copy(cx, &from, &to)?;
-        Ok(Source::laid((&halves).into(), size, stride, apart))
+        Ok(Source::of_memory((&halves).into(), size, stride, apart))
     }
 }
 
 impl Problem {
-    /// Writes operands in 16 bits that are not to be rounded as they are read.
+    /// Writes those operands in 16 bits that are not to be rounded on load.
     pub fn write_operands(&mut self, cx: &Context, limits: Limits) -> Result<()> {
         let [_, m, n, k] = self.size;
-        // What is read otherwise may be added up in another order.
-        let written = [(&self.a, m), (&self.b, n)].map(|(source, outer)| !source.is_read_as_written([outer, k]));
+        // An operand that is read differently may be added up in another order.
+        let written =
+            [(&self.a, m), (&self.b, n)].map(|(source, outer)| !source.has_same_access_in_16_bits([outer, k]));
         self.write_some(cx, written)?;
-        // Of few rows every element is read once.
+        // With few rows every element is read only once.
         if m <= gemv::MAX_ROWS || self.rounds_to() == [None; 2] {
             return Ok(());
         }
-        let question = self.question(cx, limits, MatmulPrecision::Highest)?;
-        let rounded = choice::rounded_on_load(question);
-        self.write_some(cx, [0, 1].map(|i| rounded[i] != question.rounding.operands[i]))
+        let choice_key = self.choice_key(cx, limits, MatmulPrecision::Highest)?;
+        let rounded = choice::rounded_on_load(choice_key);
+        self.write_some(cx, [0, 1].map(|i| rounded[i] != choice_key.rounding.operands[i]))
     }
 
-    /// What its operands are rounded to as they are read.
+    /// The dtypes to which the operands are rounded on load.
     pub fn rounds_to(&self) -> [Option<DType>; 2] {
-        [&self.a, &self.b].map(|source| source.access.rounded)
+        [&self.a, &self.b].map(|source| source.access.rounds_to)
     }
 
     fn write_some(&mut self, cx: &Context, which: [bool; 2]) -> Result<()> {

@@ -1,36 +1,36 @@
-//! In which order a way adds products up.
+//! The order in which an algorithm adds products up.
 
-use crate::matmul::choice::Way;
-use crate::matmul::matrix_select::MatrixChoice;
+use crate::matmul::choice::Algorithm;
+use crate::matmul::matrix_unit_select::MatrixChoice;
 use crate::matmul::select::Choice;
 
-/// What decides on the bits of a product's results, given its operands.
+/// The order of additions, which decides on the bits of a product's results for given operands.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Order {
     on_units: bool,
-    /// The length of the parts of k that are added up by themselves.
+    /// Length of the ranges of k that are summed separately.
     part: i64,
-    /// Zeros are added to the last one: they make a negative zero a positive one.
+    /// Whether zeros are added to the last range: these turn a negative zero into a positive one.
     padded: bool,
 }
 
 impl Order {
-    /// That of tiles that step by `step` along k. Within a part all of them add one product after
-    /// the other, or one matrix unit's product, whose shape is the adapter's.
+    /// The order of tiles with a step of `step` along k. Within a range of k, all of them add one
+    /// product after the other, or one matrix unit's product, whose shape is the adapter's.
     fn of(on_units: bool, k: i64, parts: u32, step: u32) -> Order {
         let part = (k as u64).div_ceil(parts.into()).next_multiple_of(step.into()) as i64;
         Order { on_units, part: part.min(k), padded: k % i64::from(step) != 0 }
     }
 
-    /// That of a way, where it has one.
-    pub fn of_way(way: Way, k: i64) -> Option<Order> {
-        match way {
-            Way::Plain(Choice { tile, split_k }) => Some(Order::of(false, k, split_k, tile.k)),
-            Way::Matrix(MatrixChoice { tile, split_k }) => Some(Order::of(true, k, split_k, tile.k)),
-            // Terms lie as their tile says, and their sums are gathered from it.
-            Way::Split(_) | Way::Rounded(_) => None,
-            // Of two orders.
-            Way::Waves(_) | Way::MatrixWaves(_) => None,
+    /// The order of an algorithm, if it has a single one.
+    pub fn of_algorithm(algorithm: Algorithm, k: i64) -> Option<Order> {
+        match algorithm {
+            Algorithm::Plain(Choice { tile, split_k }) => Some(Order::of(false, k, split_k, tile.k)),
+            Algorithm::Matrix(MatrixChoice { tile, split_k }) => Some(Order::of(true, k, split_k, tile.k)),
+            // The order of terms depends on the tile, and so does the gathering of their sums.
+            Algorithm::SplitFloat(_) | Algorithm::RoundedFloat(_) => None,
+            // The two launches have an order each.
+            Algorithm::TwoLaunches(_) | Algorithm::MatrixTwoLaunches(_) => None,
         }
     }
 }
@@ -46,7 +46,7 @@ mod tests {
         assert_ne!(order(1, 8), order(1, 16), "one adds zeros at the end");
         assert_ne!(order(1, 8), order(2, 8));
         assert_ne!(order(1, 8), Order::of(true, 1000, 1, 8));
-        // 128 of the longer steps, 126 of the shorter.
+        // 128 with the longer steps, 126 with the shorter ones.
         assert_ne!(Order::of(false, 1008, 8, 16), Order::of(false, 1008, 8, 2));
         assert_eq!(Order::of(false, 1024, 8, 16), Order::of(false, 1024, 8, 32));
     }

@@ -1,20 +1,20 @@
-//! One product on its way to the device: operands, shape, epilogue, and its launches.
+//! One product: operands, shape, epilogue, and its launches.
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::matmul::choice::Way;
-use crate::matmul::epilogue::{Finish, Output};
+use crate::matmul::choice::Algorithm;
+use crate::matmul::epilogue::{EpilogueOperands, Output};
 use crate::matmul::guard::{Blocks, Tiles};
 use crate::matmul::interface::{ProductArguments, ProductSpec};
-use crate::matmul::matrix_gemm::{self, Padding};
-use crate::matmul::matrix_select::MatrixChoice;
+use crate::matmul::matrix_unit_gemm::{self, Padding};
+use crate::matmul::matrix_unit_select::MatrixChoice;
 use crate::matmul::operand::{Axis, PatternStrides, Source};
 use crate::matmul::select::{Choice, Limits};
 use crate::matmul::split_k::{self, Division};
-use crate::matmul::waves::Waves;
+use crate::matmul::two_launches::Waves;
 use crate::matmul::{gemm, gemv};
+use crate::primitives::cost::{multiply_adds, multiply_adds_on_units};
 use crate::primitives::kernel::KernelSpec;
-use crate::primitives::work::{multiply_adds, multiply_adds_on_units};
 use crate::scalar::Scalar as Number;
 use crate::view::View;
 use crate::view::layout::index_type;
@@ -32,43 +32,46 @@ pub struct Problem {
     pub a: Source,
     /// The second operand: outer index n.
     pub b: Source,
-    /// What happens to sums.
-    pub finish: Finish,
+    /// The epilogue.
+    pub finish: EpilogueOperands,
 }
 
-/// A product in tiles.
-pub struct Cut {
+/// A product divided into tiles.
+pub struct TiledProduct {
+    /// The specialisation of the product.
     pub product: ProductSpec,
-    /// m or n is no multiple of the tile's.
-    pub ragged_edge: bool,
-    /// Tiles of one matrix of the batch.
+    /// m or n is not a multiple of the tile's.
+    pub has_edge_tiles: bool,
+    /// Number of tiles of one matrix of the batch.
     pub tiles: u64,
 }
 
 /// The part of a product's tiles that a launch computes.
 #[derive(Copy, Clone, Debug)]
-pub struct Guarded {
-    /// Which.
+pub struct TileSelection {
+    /// The kind of tiles.
     pub tiles: Tiles,
-    /// What says so, of both operands.
+    /// The flags of both operands' blocks.
     pub blocks: [Blocks; 2],
 }
 
 impl Problem {
-    /// Enqueues it as told.
-    pub fn run_in(&self, cx: &Context, way: Way) -> Result<()> {
-        match way {
-            Way::Plain(choice) => self.run_as(cx, choice),
-            Way::Waves(waves) => self.run_in_waves(waves, |some, choice| some.run_as(cx, choice)),
-            Way::Matrix(choice) => self.run_on_matrix_units(cx, choice),
-            Way::MatrixWaves(waves) => self.run_in_waves(waves, |some, choice| some.run_on_matrix_units(cx, choice)),
-            Way::Split(choice) => self.run_split(cx, choice),
-            Way::Rounded(choice) => self.run_rounded(cx, choice),
+    /// Enqueues the product with this algorithm.
+    pub fn run_in(&self, cx: &Context, algorithm: Algorithm) -> Result<()> {
+        match algorithm {
+            Algorithm::Plain(choice) => self.run_as(cx, choice),
+            Algorithm::TwoLaunches(waves) => self.run_in_two_launches(waves, |some, choice| some.run_as(cx, choice)),
+            Algorithm::Matrix(choice) => self.run_on_matrix_units(cx, choice),
+            Algorithm::MatrixTwoLaunches(waves) => {
+                self.run_in_two_launches(waves, |some, choice| some.run_on_matrix_units(cx, choice))
+            }
+            Algorithm::SplitFloat(choice) => self.run_split(cx, choice),
+            Algorithm::RoundedFloat(choice) => self.run_rounded(cx, choice),
         }
     }
 
-    /// Its first rows, and the others.
-    fn run_in_waves<T>(
+    /// Enqueues the first rows, and then the others.
+    fn run_in_two_launches<T>(
         &self,
         Waves { first, rows, rest }: Waves<T>,
         run: impl Fn(Problem, Choice<T>) -> Result<()>,
@@ -77,12 +80,12 @@ impl Problem {
         run(self.some_rows(rows, self.size[1] - rows), rest)
     }
 
-    /// Whether `some_rows` exist by themselves.
+    /// Whether rows can be computed separately by `some_rows`.
     pub fn is_by_rows(&self) -> bool {
         matches!(self.a.strides, PatternStrides::Strided { .. }) && self.finish.out.split.is_none()
     }
 
-    /// The product of so many rows, of a problem that [is by rows](Self::is_by_rows).
+    /// The product of `rows` rows from `from` on, of a problem that [is by rows](Self::is_by_rows).
     fn some_rows(&self, from: i64, rows: i64) -> Problem {
         let mut some = self.clone();
         some.size[1] = rows;
@@ -92,8 +95,8 @@ impl Problem {
         let finish = &mut some.finish;
         let [_, row, column] = finish.out.strides;
         finish.out.memory = finish.out.memory.skip(from * row);
-        // Where no row reaches into the next one's bytes, those of other rows may be written at the
-        // same time.
+        // If rows of the result do not overlap in memory, other rows may be written at the same
+        // time.
         if row > (self.size[2] - 1) * column {
             finish.out.memory.end = finish.out.memory.end.min(finish.out.memory.skip(rows * row).address);
         }
@@ -103,104 +106,127 @@ impl Problem {
         some
     }
 
-    /// Enqueues it, cut into tiles as told.
+    /// Enqueues the product with this tile.
     pub fn run_as(&self, cx: &Context, choice: Choice) -> Result<()> {
         self.run_tiles(cx, choice, None)
     }
 
-    /// Enqueues some of its tiles, cut as told.
-    pub fn run_tiles(&self, cx: &Context, choice: Choice, guard: Option<&Guarded>) -> Result<()> {
+    /// Enqueues the product, or some of its tiles.
+    pub fn run_tiles(&self, cx: &Context, choice: Choice, guard: Option<&TileSelection>) -> Result<()> {
         let Choice { tile, split_k } = choice;
         self.divide_k(cx, split_k, tile.k, |division, finish| {
-            let Cut { product, ragged_edge, tiles } = self.cut([tile.m, tile.n, tile.k], division, finish, guard);
-            let spec = gemm::Spec { tile, ragged_edge, product };
+            let TiledProduct { product, has_edge_tiles, tiles } =
+                self.cut([tile.m, tile.n, tile.k], division, finish, guard);
+            let spec = gemm::Spec { tile, has_edge_tiles, product };
             self.launch(tiles, division, finish, guard, |product, groups, count| {
-                cx.run_heavy(&spec, &gemm::Arguments { product }, groups, self.multiply_adds(count))
+                cx.run_with_cost(&spec, &gemm::Arguments { product }, groups, self.multiply_adds(count))
             })
         })
     }
 
-    /// Enqueues it on matrix units, cut into tiles as told.
+    /// Enqueues the product on matrix units with this tile.
     pub fn run_on_matrix_units(&self, cx: &Context, choice: MatrixChoice) -> Result<()> {
-        self.run_in_units(cx, choice, self.units_of_loads(), Padding::None)
+        self.run_vectorized(cx, choice, self.loads_are_vectors(), Padding::None)
     }
 
-    /// Enqueues it on matrix units, where both operands' loads take whole units of 16 bytes or not.
-    pub fn run_in_units(&self, cx: &Context, choice: MatrixChoice, units: [bool; 2], padding: Padding) -> Result<()> {
+    /// Enqueues the product on matrix units; `vector_loads`: whether each operand's loads are
+    /// 16-byte vectors.
+    pub fn run_vectorized(
+        &self,
+        cx: &Context,
+        choice: MatrixChoice,
+        vector_loads: [bool; 2],
+        padding: Padding,
+    ) -> Result<()> {
         let MatrixChoice { tile, split_k } = choice;
         self.divide_k(cx, split_k, tile.k, |division, finish| {
-            let Cut { product, ragged_edge, tiles } = self.cut([tile.m, tile.n, tile.k], division, finish, None);
-            let spec = matrix_gemm::Spec { tile, ragged_edge, units, padding, product };
+            let TiledProduct { product, has_edge_tiles, tiles } =
+                self.cut([tile.m, tile.n, tile.k], division, finish, None);
+            let spec = matrix_unit_gemm::Spec { tile, has_edge_tiles, vector_loads, padding, product };
             self.launch(tiles, division, finish, None, |product, groups, count| {
-                let arguments = matrix_gemm::Arguments { product, terms: None };
-                cx.run_heavy(&spec, &arguments, groups, multiply_adds_on_units(count))
+                let arguments = matrix_unit_gemm::Arguments { product, terms: None };
+                cx.run_with_cost(&spec, &arguments, groups, multiply_adds_on_units(count))
             })
         })
     }
 
-    /// The kernel of one of its ways, which begins to be compiled; `None` for ways of more than
-    /// one.
-    pub fn kernel<'d>(&self, cx: &Context<'d>, way: Way) -> Result<Option<&'d KernelRef>> {
-        let (size, split_k) = match way {
-            Way::Plain(Choice { tile, split_k }) => ([tile.m, tile.n, tile.k], split_k),
-            Way::Matrix(MatrixChoice { tile, split_k }) => ([tile.m, tile.n, tile.k], split_k),
-            Way::Waves(_) | Way::MatrixWaves(_) | Way::Split(_) | Way::Rounded(_) => return Ok(None),
+    /// The kernel of an algorithm, whose compilation is started; `None` for algorithms with several
+    /// kernels.
+    pub fn kernel<'d>(&self, cx: &Context<'d>, algorithm: Algorithm) -> Result<Option<&'d KernelRef>> {
+        let (size, split_k) = match algorithm {
+            Algorithm::Plain(Choice { tile, split_k }) => ([tile.m, tile.n, tile.k], split_k),
+            Algorithm::Matrix(MatrixChoice { tile, split_k }) => ([tile.m, tile.n, tile.k], split_k),
+            Algorithm::TwoLaunches(_)
+            | Algorithm::MatrixTwoLaunches(_)
+            | Algorithm::SplitFloat(_)
+            | Algorithm::RoundedFloat(_) => return Ok(None),
         };
         let divided = self.divided(cx, split_k, size[2])?;
         let (division, finish) = match &divided {
             Some((division, _, partial)) => (Some(*division), partial),
             None => (None, &self.finish),
         };
-        let Cut { product, ragged_edge, .. } = self.cut(size, division, finish, None);
-        Ok(Some(match way {
-            Way::Matrix(MatrixChoice { tile, .. }) => {
-                let (units, padding) = (self.units_of_loads(), Padding::None);
-                let spec = matrix_gemm::Spec { tile, ragged_edge, units, padding, product };
+        let TiledProduct { product, has_edge_tiles, .. } = self.cut(size, division, finish, None);
+        Ok(Some(match algorithm {
+            Algorithm::Matrix(MatrixChoice { tile, .. }) => {
+                let (vector_loads, padding) = (self.loads_are_vectors(), Padding::None);
+                let spec = matrix_unit_gemm::Spec { tile, has_edge_tiles, vector_loads, padding, product };
                 cx.device.kernel(&spec, || spec.build())?
             }
-            Way::Plain(Choice { tile, .. }) => {
-                let spec = gemm::Spec { tile, ragged_edge, product };
+            Algorithm::Plain(Choice { tile, .. }) => {
+                let spec = gemm::Spec { tile, has_edge_tiles, product };
                 cx.device.kernel(&spec, || spec.build())?
             }
-            Way::Waves(_) | Way::MatrixWaves(_) | Way::Split(_) | Way::Rounded(_) => return Ok(None),
+            Algorithm::TwoLaunches(_)
+            | Algorithm::MatrixTwoLaunches(_)
+            | Algorithm::SplitFloat(_)
+            | Algorithm::RoundedFloat(_) => return Ok(None),
         }))
     }
 
-    /// Whether loads of both operands take whole units of 16 bytes.
-    fn units_of_loads(&self) -> [bool; 2] {
+    /// Whether each operand's loads are 16-byte vectors.
+    fn loads_are_vectors(&self) -> [bool; 2] {
         let [_, m, n, k] = self.size;
-        [self.a.is_in_units([m, k]), self.b.is_in_units([n, k])]
+        [self.a.has_vector_loads([m, k]), self.b.has_vector_loads([n, k])]
     }
 
-    /// What tiles of `[m, n, k]` elements make of it.
-    pub fn cut(&self, tile: [u32; 3], division: Option<Division>, finish: &Finish, guard: Option<&Guarded>) -> Cut {
+    /// The product divided into tiles of `[m, n, k]` elements.
+    pub fn cut(
+        &self,
+        tile: [u32; 3],
+        division: Option<Division>,
+        finish: &EpilogueOperands,
+        guard: Option<&TileSelection>,
+    ) -> TiledProduct {
         let [_, m, n, k] = self.size;
-        let [ragged_m, ragged_n, ragged_k] =
+        let [ragged_m, ragged_n, has_k_remainder] =
             [(m, tile[0]), (n, tile[1]), (k, tile[2])].map(|(size, step)| size % i64::from(step) != 0);
         let product = ProductSpec {
-            a: self.a.access_in_steps(tile[2]),
-            b: self.b.access_in_steps(tile[2]),
+            a: self.a.access_for_step(tile[2]),
+            b: self.b.access_for_step(tile[2]),
             epilogue: finish.epilogue(n),
             index: self.index(finish, tile.map(i64::from)),
-            ragged_k,
+            has_k_remainder,
             split_k: division.is_some(),
             guard: guard.map(|guard| guard.tiles),
         };
         let tiles = (m as u64).div_ceil(tile[0].into()) * (n as u64).div_ceil(tile[1].into());
-        Cut { product, ragged_edge: ragged_m || ragged_n, tiles }
+        TiledProduct { product, has_edge_tiles: ragged_m || ragged_n, tiles }
     }
 
     /// Enqueues a product with few rows.
     pub fn run_gemv(&self, cx: &Context, limits: &Limits) -> Result<()> {
         let [_, m, n, k] = self.size;
-        let (threads, along_k, parts) = gemv::choose(limits, self.size, &self.b.access);
+        let gemv::Division { threads, along_k, loads_in_flight, parts } =
+            gemv::choose(limits, self.size, &self.b.access);
         let mut a = self.a.access;
         a.wide = a.wide && a.axis == Axis::Inner && self.b.access.wide && self.b.access.axis == Axis::Inner;
-        let spec = |split_k: bool, finish: &Finish| {
+        let spec = |split_k: bool, finish: &EpilogueOperands| {
             let (b, epilogue) = (self.b.access, finish.epilogue(n));
-            let product = ProductSpec { a, b, epilogue, index: ScalarType::U32, ragged_k: true, split_k, guard: None };
-            let mut spec = gemv::Spec { threads, along_k, rows: m as u32, product };
-            spec.product.ragged_k = k % i64::from(spec.step()) != 0;
+            let product =
+                ProductSpec { a, b, epilogue, index: ScalarType::U32, has_k_remainder: true, split_k, guard: None };
+            let mut spec = gemv::Spec { threads, along_k, loads_in_flight, rows: m as u32, product };
+            spec.product.has_k_remainder = k % i64::from(spec.step()) != 0;
             spec.product.index = self.index(finish, [m, spec.width().into(), spec.step().into()]);
             spec
         };
@@ -208,19 +234,19 @@ impl Problem {
             let spec = spec(division.is_some(), finish);
             let groups = (n as u64).div_ceil(spec.width().into());
             self.launch(groups, division, finish, None, |product, groups, count| {
-                cx.run_heavy(&spec, &gemv::Arguments { product }, groups, self.multiply_adds(count))
+                cx.run_with_cost(&spec, &gemv::Arguments { product }, groups, self.multiply_adds(count))
             })
         })
     }
 
-    /// Runs `launch` once; or for parts of k, whose sums go to a workspace, and then the second
-    /// pass. A part is a multiple of `step`.
+    /// Runs `launch` once; or for parts of k, whose sums are stored to a workspace, followed by a
+    /// second pass. The length of a part is a multiple of `step`.
     fn divide_k(
         &self,
         cx: &Context,
         parts: u32,
         step: u32,
-        launch: impl FnOnce(Option<Division>, &Finish) -> Result<()>,
+        launch: impl FnOnce(Option<Division>, &EpilogueOperands) -> Result<()>,
     ) -> Result<()> {
         let Some((division, workspace, partial)) = self.divided(cx, parts, step)? else {
             return launch(None, &self.finish);
@@ -230,9 +256,9 @@ impl Problem {
         split_k::reduce(cx, &workspace, [batch, m, n], division.parts, &self.finish)
     }
 
-    /// How k is divided into at most so many parts, each a multiple of `step`; where their sums go,
-    /// and what happens to them. `None` for one part.
-    fn divided(&self, cx: &Context, parts: u32, step: u32) -> Result<Option<(Division, View, Finish)>> {
+    /// The division of k into at most `parts` parts, each a multiple of `step`, with the workspace
+    /// of their sums and their epilogue. `None` for one part.
+    fn divided(&self, cx: &Context, parts: u32, step: u32) -> Result<Option<(Division, View, EpilogueOperands)>> {
         let [batch, m, n, k] = self.size;
         let length = (k as u64).div_ceil(parts.into()).next_multiple_of(step.into()) as i64;
         let parts = (k as u64).div_ceil(length as u64) as i64;
@@ -240,34 +266,34 @@ impl Problem {
             return Ok(None);
         }
         let workspace = cx.empty(self.a.access.sums(), &[batch, parts, m, n])?;
-        let partial = Finish {
+        let partial = EpilogueOperands {
             out: Output { memory: (&workspace).into(), strides: [m * n, n, 1], split: None },
             alpha: Number::Int(1),
             bias: None,
-            activation: None,
+            then: None,
         };
         Ok(Some((Division { parts, length }, workspace, partial)))
     }
 
-    /// What so many multiplications of its elements, and additions, count as.
+    /// The cost of `count` multiplications of its elements, with additions.
     fn multiply_adds(&self, count: u64) -> u64 {
         multiply_adds(self.a.access.sums(), count)
     }
 
     /// Runs a kernel on `groups` workgroups for every matrix of the batch and every part of k.
-    /// `run` is also told how many multiplications it does.
+    /// `run` also gets the number of multiplications.
     pub fn launch(
         &self,
         groups: u64,
         division: Option<Division>,
-        finish: &Finish,
-        guard: Option<&Guarded>,
+        finish: &EpilogueOperands,
+        guard: Option<&TileSelection>,
         run: impl Fn(ProductArguments<'_>, [u32; 3], u64) -> Result<()>,
     ) -> Result<()> {
         let [batch, m, n, k] = self.size;
         let parts = division.map_or(1, |division| division.parts);
         let [x, y, _] = folded(groups);
-        // A batch too long for one launch is several, each from a place of its own.
+        // A batch that is too large for one launch is divided, with an offset for each part.
         let most = MAX_GROUPS as i64 / parts;
         for first in (0..batch).step_by(most as usize) {
             let count = most.min(batch - first);
@@ -282,7 +308,7 @@ impl Problem {
                 k: k as u32,
                 a_elements: &self.a,
                 b_elements: &self.b,
-                finish,
+                epilogue: finish,
                 split_k: division,
                 guard: guard.map(|guard| guard.blocks),
             };
@@ -291,8 +317,8 @@ impl Problem {
         Ok(())
     }
 
-    /// The type of offsets in a tile of `[m, n, k]`.
-    fn index(&self, finish: &Finish, [m, n, k]: [i64; 3]) -> ScalarType {
+    /// Integer type of offsets in a tile of `[m, n, k]`.
+    fn index(&self, finish: &EpilogueOperands, [m, n, k]: [i64; 3]) -> ScalarType {
         let reach = self.a.reach(m, k).max(self.b.reach(n, k)).max(finish.reach(m, n));
         let batches = self.a.batch.max(self.b.batch).max(finish.out.strides[0]);
         index_type(reach.max(batches))

@@ -1,4 +1,4 @@
-//! An operand in a kernel: its numbers as a parameter, and the loads of its elements.
+//! An operand in a kernel: its sizes and strides as a parameter, and the loads of its elements.
 
 use crate::matmul::divisor::{Divisor, DivisorParams};
 use crate::matmul::operand::{Access, Digits, Pattern, PatternStrides, Source};
@@ -7,10 +7,10 @@ use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::{Builder, Pointer, ScalarType, Value, convert};
 use smallvec::SmallVec;
 
-/// The numbers of a [`Source`] as a kernel's parameter. Its address is another parameter.
+/// Kernel parameter: the sizes and strides of a [`Source`]. Its address is a separate parameter.
 pub struct Operand;
 
-/// The numbers of an operand in a kernel.
+/// The sizes and strides of an operand in a kernel.
 pub struct OperandParams<'b> {
     access: Access,
     index: ScalarType,
@@ -19,7 +19,7 @@ pub struct OperandParams<'b> {
 }
 
 struct SideParams<'b> {
-    /// Of every digit but the slowest, slowest first.
+    /// Divisors by the sizes of all digits but the slowest, slowest first.
     divisors: Vec<DivisorParams<'b>>,
     strides: Vec<Value<'b>>,
     digits: Digits,
@@ -40,7 +40,7 @@ enum Numbers<'b> {
 }
 
 impl Parameter for Operand {
-    /// How it is read, and the type of offsets.
+    /// The access, and the integer type of offsets.
     type Type = (Access, ScalarType);
     type Argument<'a> = &'a Source;
     type Declared<'b> = OperandParams<'b>;
@@ -92,8 +92,11 @@ impl Parameter for Operand {
                 for (digits, steps, side) in [(o, outer, 0), (i, inner, 1)] {
                     let plain = steps.iter().map(|s| s.size);
                     let inside = windows.iter().map(|w| if side == 0 { w.outer } else { w.inner });
-                    let sizes: SmallVec<[i64; 5]> =
-                        if digits.plain_first { plain.chain(inside).collect() } else { inside.chain(plain).collect() };
+                    let sizes: SmallVec<[i64; 5]> = if digits.plain_is_slowest {
+                        plain.chain(inside).collect()
+                    } else {
+                        inside.chain(plain).collect()
+                    };
                     for size in &sizes[1..] {
                         Divisor::pass(size.max(&1), &(), block);
                     }
@@ -125,9 +128,9 @@ impl<'b> OperandParams<'b> {
     }
 }
 
-/// An operand inside a kernel.
+/// An operand in a kernel.
 pub struct Reader<'b> {
-    /// How it is read.
+    /// How elements are loaded.
     pub access: Access,
     pointer: Pointer<'b>,
     index: ScalarType,
@@ -135,17 +138,17 @@ pub struct Reader<'b> {
     numbers: Numbers<'b>,
 }
 
-/// What does not change from k-tile to k-tile of one load.
+/// The part of one load's address that is the same for every k-tile.
 pub struct Lane<'b> {
-    /// k in the tile.
+    /// k relative to the k-tile.
     k: Value<'b>,
     offset: Value<'b>,
     coordinates: Vec<Value<'b>>,
 }
 
 impl<'b> Reader<'b> {
-    /// Moves to one matrix of the batch, and to the row or column `origin` where a workgroup's tile
-    /// begins.
+    /// Advances to one matrix of the batch, and to the row or column `origin` where the workgroup's
+    /// tile begins.
     pub fn begin(&mut self, batch: Value<'b>, origin: Value<'b>) {
         let mut elements = batch.cast(ScalarType::U64) * self.batch.cast(ScalarType::U64);
         if let Numbers::Strided { outer, .. } = self.numbers {
@@ -154,7 +157,8 @@ impl<'b> Reader<'b> {
         self.pointer = self.pointer.offset(elements);
     }
 
-    /// A load at the outer index `origin + local` (which exists), and at `k` of every k-tile.
+    /// A load at the outer index `origin + local` (which is in range), and at index `k` of every
+    /// k-tile.
     pub fn lane(&self, b: &'b Builder, origin: Value<'b>, local: Value<'b>, k: Value<'b>) -> Lane<'b> {
         match &self.numbers {
             Numbers::Strided { outer, inner } => Lane {
@@ -174,8 +178,8 @@ impl<'b> Reader<'b> {
         }
     }
 
-    /// Memory offset of an index's plain digits, and its window digits. `more` is added to the
-    /// fastest digit.
+    /// Splits an index into its digits: returns the memory offset of the plain digits, and the
+    /// window digits. `more` is added to the fastest digit.
     fn split(
         &self,
         b: &'b Builder,
@@ -196,7 +200,7 @@ impl<'b> Reader<'b> {
             digits[0] = digits[0] + more;
         }
         digits.reverse();
-        let plain = if side.digits.plain_first { 0..side.strides.len() } else { windows..digits.len() };
+        let plain = if side.digits.plain_is_slowest { 0..side.strides.len() } else { windows..digits.len() };
         let mut offset = b.int(self.index, 0);
         for (digit, &stride) in digits.drain(plain).zip(&side.strides) {
             offset = offset + digit.cast(self.index) * stride;
@@ -204,7 +208,7 @@ impl<'b> Reader<'b> {
         (offset, digits)
     }
 
-    /// The pointer of the k-tile that begins at `k0`.
+    /// The pointer to the k-tile that begins at `k0`.
     pub fn tile(&self, k0: Value<'b>) -> Pointer<'b> {
         match self.numbers {
             Numbers::Strided { inner, .. } => {
@@ -214,7 +218,21 @@ impl<'b> Reader<'b> {
         }
     }
 
-    /// The elements of a load, as they are multiplied; zeros from `k_end` on, where it is given.
+    /// The stride of k of a strided operand.
+    pub fn stride(&self) -> Option<Value<'b>> {
+        match self.numbers {
+            Numbers::Strided { inner, .. } => Some(inner),
+            Numbers::Digits { .. } => None,
+        }
+    }
+
+    /// The pointer to the k-tile that begins `elements` (u64) after the operand.
+    pub fn tile_from(&self, elements: Value<'b>) -> Pointer<'b> {
+        self.pointer.offset(elements)
+    }
+
+    /// Loads elements in the dtype in which they are multiplied; zeros from `k_end` on, if it is
+    /// given.
     pub fn fetch(
         &self,
         b: &'b Builder,
@@ -223,15 +241,15 @@ impl<'b> Reader<'b> {
         lane: &Lane<'b>,
         k_end: Option<Value<'b>>,
     ) -> Vec<Value<'b>> {
-        let elements = self.fetch_as_they_lie(b, tile, self.access.width(), k0, lane, k_end);
-        match self.access.rounded {
+        let elements = self.load_unrounded(b, tile, self.access.width(), k0, lane, k_end);
+        match self.access.rounds_to {
             Some(dtype) => elements.into_iter().map(|x| convert(x, dtype)).collect(),
             None => elements,
         }
     }
 
-    /// [`fetch`](Self::fetch) of `width` elements that lie together, rounded to nothing.
-    pub fn fetch_as_they_lie(
+    /// Like [`fetch`](Self::fetch), for `width` contiguous elements, without rounding.
+    pub fn load_unrounded(
         &self,
         b: &'b Builder,
         tile: Pointer<'b>,
@@ -245,7 +263,7 @@ impl<'b> Reader<'b> {
         })
     }
 
-    /// [`fetch`](Self::fetch) of `unit` elements that lie together, as words of `packed` elements;
+    /// Like [`fetch`](Self::fetch), for `unit` contiguous elements, as words of `packed` elements;
     /// `tile` is a pointer to words.
     pub fn fetch_unit(
         &self,
@@ -259,8 +277,8 @@ impl<'b> Reader<'b> {
         self.guarded(b, k0, lane, k_end, |offset| tile.load_chunk(offset >> unit.ilog2(), unit / packed))
     }
 
-    /// What `load` loads at the offset where a load's first element lies; zeros where it is
-    /// outside.
+    /// Calls `load` with the offset of a load's first element; zeros if the element is out of
+    /// range.
     fn guarded(
         &self,
         b: &'b Builder,
@@ -272,14 +290,15 @@ impl<'b> Reader<'b> {
         let mut valid = k_end.map(|end| (k0 + lane.k).lt(end));
         let mut offset = lane.offset;
         if let Numbers::Digits { inner, windows, .. } = &self.numbers {
-            // Where a step keeps to one value of the slower digits, they are the same for the whole
+            // If the slower digits are the same for all elements of a step, they are uniform in the
             // workgroup.
-            let (apart, together) = if self.access.whole_steps { (k0, Some(lane.k)) } else { (k0 + lane.k, None) };
+            let (apart, together) =
+                if self.access.is_multiple_of_step { (k0, Some(lane.k)) } else { (k0 + lane.k, None) };
             let (inside, digits) = self.split(b, inner, windows.len(), apart, together);
             offset = offset + inside;
             for ((digit, w), &base) in digits.iter().zip(windows).zip(&lane.coordinates) {
                 let mut at = (base + digit.cast(ScalarType::I32) * w.inner_step).bitcast(ScalarType::U32);
-                // A negative coordinate is a huge u32: one comparison tells.
+                // A negative coordinate is a huge u32: one comparison is enough.
                 let mut ok = b.bool(true);
                 if let Some(divisor) = w.divisor {
                     let (quotient, remainder) = divisor.divide(at & 0x7fff_ffffu32);

@@ -1,74 +1,75 @@
-//! float32 operands as terms of 16 bits, for matrix units: the kernels that write them.
+//! Kernels that convert float32 operands to terms of 16 bits, for matrix units.
 //!
 //! A number is scaled by the power of two that brings the largest of its row (column) close to
-//! float16's end, and becomes the sum of two float16: itself rounded, and what that left,
-//! [lifted](LIFT) (Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while
-//! surpassing the FP32 theoretical peak performance", 2022). Or it is rounded to one bfloat16. All
-//! of it in integers and normal numbers, so that the bits are the same on every adapter.
+//! float16's limit, and becomes the sum of two float16: the rounded number, and the remainder,
+//! scaled up by 2^[`LOW_TERM_EXPONENT`] (Ootomo and Yokota, "Recovering single precision accuracy
+//! from Tensor Cores while surpassing the FP32 theoretical peak performance", 2022). Or it is
+//! rounded to one bfloat16. All operations are on integers and normal numbers, so that the bits are
+//! the same on every adapter.
 //!
-//! Terms lie as the operand does, contiguous along k or along its rows (columns), padded to whole
-//! tiles.
+//! Terms are in the memory order of the operand, contiguous along k or along its rows (columns),
+//! padded to whole tiles.
 
-use crate::matmul::guard::{LOST, SMALL};
-use crate::matmul::operand::{Access, Axis, WIDE};
+use crate::matmul::guard::{FLAG_LOST, FLAG_SMALL};
+use crate::matmul::operand::{Access, Axis, VECTOR};
 use crate::matmul::reader::{Lane, Operand, Reader};
-use crate::matmul::scales::{LIFT, TOP, exponent};
+use crate::matmul::scales::{LOW_TERM_EXPONENT, MAX_EXPONENT, exponent};
 use crate::primitives::kernel::KernelSpec;
 use dml_engine::interface::{ReadRange, U32, U64, WriteRange};
 use dml_engine::parameters;
 use dml_kernel::dense::GROUP;
 use dml_kernel::{Atomic, Builder, DType, Pointer, ScalarType, Value, convert};
 
-/// Rows (columns) of a workgroup, and its step along k.
-pub const EDGE: u32 = 64;
+/// Rows (columns) of a workgroup's square of elements, and its step along k.
+pub const TILE_SIZE: u32 = 64;
 
-/// Elements of k that a workgroup looks for the largest in.
-pub const PART: u32 = 8 * EDGE;
+/// Elements of k that a workgroup searches for the largest.
+pub const K_PER_WORKGROUP: u32 = 8 * TILE_SIZE;
 
-/// Groups of neighbours of an invocation.
-const GROUPS: u32 = EDGE * EDGE / WIDE / GROUP;
+/// Vectors of elements of an invocation.
+const GROUPS: u32 = TILE_SIZE * TILE_SIZE / VECTOR / GROUP;
 
-/// [`WIDE`] neighbours along the operand's axis.
+/// A vector of [`VECTOR`] elements along the operand's axis.
 struct Group<'b> {
     lanes: Vec<Lane<'b>>,
-    /// Row (column) and k of the first, in the workgroup's square.
+    /// Row (column) and k of the first element, relative to the workgroup's square.
     outer: Value<'b>,
     k: Value<'b>,
 }
 
 impl<'b> Group<'b> {
-    /// An invocation's, of the square whose first row (column) is `origin`; beyond `size` the last
-    /// one is read again.
+    /// An invocation's vectors of the square whose first row (column) is `origin`. Past `size` the
+    /// last row is read again.
     fn all(b: &'b Builder, reader: &Reader<'b>, origin: Value<'b>, size: Value<'b>) -> Vec<Group<'b>> {
         let along_k = reader.access.axis == Axis::Inner;
         let step = reader.access.width();
         let group = |i: u32| {
             let group = b.local_id(0) + i * GROUP;
-            let (across, along) = (group / (EDGE / WIDE), (group & (EDGE / WIDE - 1)) * WIDE);
+            let (across, along) = (group / (TILE_SIZE / VECTOR), (group & (TILE_SIZE / VECTOR - 1)) * VECTOR);
             let (outer, k) = if along_k { (across, along) } else { (along, across) };
             let lane = |next: u32| {
                 let (outer, k) = if along_k { (outer, k + next) } else { (outer + next, k) };
                 let last = size - if along_k { 1 } else { step };
                 reader.lane(b, b.u32(0), (origin + outer).min(last), k)
             };
-            Group { lanes: (0..WIDE).step_by(step as usize).map(lane).collect(), outer, k }
+            Group { lanes: (0..VECTOR).step_by(step as usize).map(lane).collect(), outer, k }
         };
         (0..GROUPS).map(group).collect()
     }
 
-    /// Its elements of the square at `k0`; zeros from `end` on.
+    /// Loads the vector's elements of the square at `k0`; zeros from `end` on.
     fn fetch(&self, b: &'b Builder, reader: &Reader<'b>, k0: Value<'b>, end: Value<'b>) -> Vec<Value<'b>> {
         let tile = reader.tile(k0);
         self.lanes.iter().flat_map(|lane| reader.fetch(b, tile, k0, lane, Some(end))).collect()
     }
 }
 
-/// Everything that changes the code of the search for the largest magnitudes.
+/// Specialisation of the search for the largest magnitudes: everything that changes its code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LargestSpec {
-    /// How the operand is read.
+    /// How the operand's elements are loaded.
     pub access: Access,
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
 }
 
@@ -77,20 +78,22 @@ parameters! {
     pub LargestSpec as s => LargestArguments, LargestParameters {
         /// The operand.
         operand: ReadRange = s.access.dtype,
-        /// Where its elements lie.
+        /// Offsets of its elements.
         elements: Operand = (s.access, s.index),
-        /// Its rows (columns).
+        /// Number of its rows (columns).
         outer: U32,
-        /// Its length.
+        /// Its length along k.
         k: U32,
-        /// The largest finite magnitude of each row (column), as bits; zeros before.
+        /// The largest finite magnitude of each row (column), as bits of float32; has to be zeros
+        /// before.
         largest: WriteRange = DType::U32,
-        /// Of those, from one matrix of the batch to the next.
+        /// Distance in words between two matrices of the batch in `largest`.
         apart: U32,
     }
 }
 
-/// Dimension 0 of the workgroups counts [`PART`]s of k, 1 [`EDGE`]s of rows (columns), 2 the batch.
+/// Workgroups: dimension 0 is [`K_PER_WORKGROUP`]s of k, 1 is [`TILE_SIZE`]s of rows (columns), 2
+/// is the batch.
 impl KernelSpec for LargestSpec {
     fn name(&self) -> &'static str {
         "gemm largest"
@@ -98,14 +101,14 @@ impl KernelSpec for LargestSpec {
 
     fn write<'b>(&self, b: &'b Builder, p: LargestParameters<'b>) {
         let mut reader = p.elements.reader(p.operand);
-        let (batch, origin, lane) = (b.group_id(2), b.group_id(1) * EDGE, b.local_id(0));
+        let (batch, origin, lane) = (b.group_id(2), b.group_id(1) * TILE_SIZE, b.local_id(0));
         reader.begin(batch, b.u32(0));
         let groups = Group::all(b, &reader, origin, p.outer);
-        // Neighbours along k share a place.
-        let places = if self.access.axis == Axis::Inner { 1 } else { WIDE as usize };
+        // Elements of a vector along k belong to one row.
+        let places = if self.access.axis == Axis::Inner { 1 } else { VECTOR as usize };
         let found: Vec<Vec<_>> = groups.iter().map(|_| (0..places).map(|_| b.var(b.u32(0))).collect()).collect();
-        let begin = b.group_id(0) * PART;
-        b.for_(begin, (begin + PART).min(p.k), EDGE, |k0| {
+        let begin = b.group_id(0) * K_PER_WORKGROUP;
+        b.for_(begin, (begin + K_PER_WORKGROUP).min(p.k), TILE_SIZE, |k0| {
             for (group, found) in groups.iter().zip(&found) {
                 for (i, x) in group.fetch(b, &reader, k0, p.k).into_iter().enumerate() {
                     let magnitude = x.bitcast(ScalarType::U32) & 0x7fff_ffffu32;
@@ -115,8 +118,8 @@ impl KernelSpec for LargestSpec {
                 }
             }
         });
-        let shared = b.shared(ScalarType::U32, 1, EDGE);
-        b.if_(lane.lt(EDGE), || shared.store(lane, 0));
+        let shared = b.shared(ScalarType::U32, 1, TILE_SIZE);
+        b.if_(lane.lt(TILE_SIZE), || shared.store(lane, 0));
         b.barrier();
         for (group, found) in groups.iter().zip(&found) {
             for (i, found) in found.iter().enumerate() {
@@ -124,18 +127,18 @@ impl KernelSpec for LargestSpec {
             }
         }
         b.barrier();
-        b.if_(lane.lt(EDGE), || {
+        b.if_(lane.lt(TILE_SIZE), || {
             p.largest.atomic(Atomic::Max, batch * p.apart + origin + lane, shared.load(lane));
         });
     }
 }
 
-/// What a number becomes.
+/// The format to which numbers are converted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// Two float16.
+    /// Two float16 terms.
     Halves,
-    /// One bfloat16.
+    /// One bfloat16 term.
     Rounded,
 }
 
@@ -148,7 +151,7 @@ impl Form {
         }
     }
 
-    /// Terms of a number.
+    /// Number of terms for each number.
     pub fn terms(self) -> i64 {
         match self {
             Form::Halves => 2,
@@ -157,14 +160,14 @@ impl Form {
     }
 }
 
-/// Everything that changes the code of the split.
+/// Specialisation of the split: everything that changes its code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spec {
-    /// What numbers become.
+    /// The format of the terms.
     pub form: Form,
-    /// How the operand is read.
+    /// How the operand's elements are loaded.
     pub access: Access,
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
 }
 
@@ -179,36 +182,37 @@ parameters! {
     pub Spec as s => Arguments, Parameters {
         /// The operand.
         operand: ReadRange = s.access.dtype,
-        /// Where its elements lie.
+        /// Offsets of its elements.
         elements: Operand = (s.access, s.index),
-        /// Its rows (columns).
+        /// Number of its rows (columns).
         outer: U32,
-        /// Its length.
+        /// Its length along k.
         k: U32,
         /// The largest magnitudes: see [`LargestArguments`].
         largest: Option<ReadRange> = s.in_halves(DType::U32),
-        /// Of those, from one matrix of the batch to the next.
+        /// Distance in words between two matrices of the batch in `largest`.
         apart: Option<U32> = s.in_halves(()),
-        /// What is found in blocks of rows (columns), see [`guard`](super::guard); zeros before.
+        /// Flags of blocks of rows (columns), see [`guard`](super::guard); have to be zeros before.
         found: Option<WriteRange> = s.in_halves(DType::U32),
-        /// Of those, from one matrix of the batch to the next.
+        /// Distance in words between two matrices of the batch in `found`.
         blocks: Option<U32> = s.in_halves(()),
-        /// The logarithm of a block's rows (columns).
+        /// The binary logarithm of the rows (columns) of a block.
         shift: Option<U32> = s.in_halves(()),
         /// The terms.
         terms: WriteRange = s.form.dtype(),
-        /// Of those, from one matrix of the batch to the next.
+        /// Distance between two matrices of the batch in `terms`.
         matrix: U64,
-        /// From one line of neighbours to the next.
+        /// Stride of the terms' rows, or columns, across the contiguous index.
         line: U64,
-        /// From the first term to the high ones.
+        /// Offset of the high terms.
         high: U64,
-        /// From the first term to the low ones.
+        /// Offset of the low terms.
         low: U64,
     }
 }
 
-/// Dimension 0 of the workgroups counts [`EDGE`]s of k, 1 [`EDGE`]s of rows (columns), 2 the batch.
+/// Workgroups: dimension 0 is [`TILE_SIZE`]s of k, 1 is [`TILE_SIZE`]s of rows (columns), 2 is the
+/// batch.
 impl KernelSpec for Spec {
     fn name(&self) -> &'static str {
         "gemm split"
@@ -216,7 +220,7 @@ impl KernelSpec for Spec {
 
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
         let mut reader = p.elements.reader(p.operand);
-        let (batch, origin, k0) = (b.group_id(2), b.group_id(1) * EDGE, b.group_id(0) * EDGE);
+        let (batch, origin, k0) = (b.group_id(2), b.group_id(1) * TILE_SIZE, b.group_id(0) * TILE_SIZE);
         reader.begin(batch, b.u32(0));
         let terms = p.terms.offset(batch.cast(ScalarType::U64) * p.matrix);
         let store = |group: &Group<'b>, at: Value<'b>, values: &[Value<'b>]| {
@@ -238,10 +242,11 @@ impl KernelSpec for Spec {
                 continue;
             };
             let (mut high, mut low) = (Vec::new(), Vec::new());
-            let scale = |i: u32| b.i32(TOP) - exponent(largest.load(group.outer + i));
+            let scale = |i: u32| b.i32(MAX_EXPONENT) - exponent(largest.load(group.outer + i));
             let common = (self.access.axis == Axis::Inner).then(|| scale(0));
             for (i, x) in (0u32..).zip(values) {
-                let Halves { high: h, low: l, found: f } = Halves::of(b, x, common.unwrap_or_else(|| scale(i)));
+                let Float16Terms { high: h, low: l, found: f } =
+                    Float16Terms::of(b, x, common.unwrap_or_else(|| scale(i)));
                 high.push(h);
                 low.push(l);
                 found = found | f;
@@ -255,7 +260,7 @@ impl KernelSpec for Spec {
     }
 }
 
-/// Adds what the workgroup's invocations found to a word.
+/// Sets the flags of the workgroup's invocations in a word.
 fn report<'b>(b: &'b Builder, found: Value<'b>, words: Pointer<'b>, word: Value<'b>) {
     let (lane, shared) = (b.local_id(0), b.shared(ScalarType::U32, 1, 1));
     b.if_(lane.eq(0), || shared.store(0, 0));
@@ -272,38 +277,38 @@ fn report<'b>(b: &'b Builder, found: Value<'b>, words: Pointer<'b>, word: Value<
     });
 }
 
-/// A float32 as two float16, as f32.
-struct Halves<'b> {
+/// A float32 as two float16 terms, which are f32 values.
+struct Float16Terms<'b> {
     high: Value<'b>,
     low: Value<'b>,
-    /// [`SMALL`] or [`LOST`].
+    /// Flag: [`FLAG_SMALL`], [`FLAG_LOST`] or 0.
     found: Value<'b>,
 }
 
-impl<'b> Halves<'b> {
-    /// Of `x`, scaled by 2 to the power of `scale` (i32).
-    fn of(b: &'b Builder, x: Value<'b>, scale: Value<'b>) -> Halves<'b> {
+impl<'b> Float16Terms<'b> {
+    /// Converts `x` times 2 to the power of `scale` (i32).
+    fn of(b: &'b Builder, x: Value<'b>, scale: Value<'b>) -> Float16Terms<'b> {
         let bits = x.bitcast(ScalarType::U32);
         let magnitude = bits & 0x7fff_ffffu32;
-        // Float32's bits, were its exponent's field a signed number: a subnormal number's then goes
-        // on below 1.
+        // The bits of a float32 whose exponent field is a signed number, so that subnormal numbers
+        // continue below exponent 1.
         let top = magnitude.highest_bit();
         let subnormal = (magnitude << ((b.u32(23) - top) & 31)).bitcast(ScalarType::I32)
             + ((top.bitcast(ScalarType::I32) - 23) << 23);
         let signed = magnitude.lt(0x80_0000).select(subnormal, magnitude.bitcast(ScalarType::I32));
         let scaled = signed + (scale << 23);
         let below = |power: i32| scaled.lt(b.i32((127 + power) << 23));
-        // In one term alone, an element has float16's 11 bits down to 2^-14, and lifted down to
+        // A single term has float16's 11 bits down to 2^-14, and as a scaled-up low term down to
         // 2^-25.
         let least = -14;
-        let lost = magnitude.ne(0) & (magnitude.ge(0x7f80_0000u32) | below(least - LIFT));
+        let lost = magnitude.ne(0) & (magnitude.ge(0x7f80_0000u32) | below(least - LOW_TERM_EXPONENT));
         let held = magnitude.ne(0) & !lost;
         let small = below(least);
         let number = scaled.bitcast(ScalarType::U32) | (bits & 0x8000_0000u32);
         let number = held.select(number, 0).bitcast(ScalarType::F32);
         let high = small.select(b.float(ScalarType::F32, 0.0), convert(number, DType::F16));
-        let low = (number - high) * 2f64.powi(LIFT);
-        let found = lost.select(b.u32(LOST), (held & small).select(b.u32(SMALL), 0));
-        Halves { high, low, found }
+        let low = (number - high) * 2f64.powi(LOW_TERM_EXPONENT);
+        let found = lost.select(b.u32(FLAG_LOST), (held & small).select(b.u32(FLAG_SMALL), 0));
+        Float16Terms { high, low, found }
     }
 }

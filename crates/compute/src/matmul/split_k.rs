@@ -1,10 +1,11 @@
-//! Products whose k is divided among workgroups: which part is a workgroup's, and the second pass
-//! that adds the parts' sums in order and finishes them.
+//! Split-K: products whose k is divided among workgroups. Which range of k is a workgroup's, and
+//! the second pass, which adds the partial sums in order and applies the epilogue.
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::matmul::epilogue::{Epilogue, Finish, FinishSpec, Finishing};
+use crate::matmul::epilogue::{Epilogue, EpilogueOperands};
 use crate::primitives::kernel::{Input, KernelSpec};
+use crate::primitives::registers::{Kept, Loads, loads_in_flight};
 use crate::view::View;
 use crate::view::layout::index_type;
 use dml_engine::interface::{ReadRange, U32, WriteRange};
@@ -15,13 +16,13 @@ use dml_kernel::{Builder, DType, ScalarType, Value};
 /// How k is divided.
 #[derive(Copy, Clone, Debug)]
 pub struct Division {
-    /// Parts, each of which gives every result a sum.
+    /// Number of ranges of k, each of which gives a partial sum for every result.
     pub parts: i64,
-    /// Elements of a part; the last one may be shorter.
+    /// Elements of a range; the last one may be shorter.
     pub length: i64,
 }
 
-/// A [`Division`] as a kernel's parameter.
+/// Kernel parameter: a [`Division`].
 pub struct SplitK;
 
 /// A [`Division`] in a kernel.
@@ -47,7 +48,7 @@ impl Parameter for SplitK {
     }
 }
 
-/// The matrix of the batch that workgroup `z` computes, and the beginning and the end of its part
+/// The matrix of the batch that workgroup `z` computes, and the beginning and the end of its range
 /// of k.
 pub fn part<'b>(
     b: &'b Builder,
@@ -65,65 +66,80 @@ pub fn part<'b>(
     }
 }
 
-/// Parts whose sums are loaded at a time.
-const AHEAD: u32 = 8;
+/// Maximum partial sums whose loads are issued together.
+const LOADS_IN_FLIGHT: u32 = 8;
 
-/// Adds `parts` workspaces of `batch x m x n` sums each, which lie at `[batch][part][m][n]`.
-pub fn reduce(cx: &Context, workspace: &View, size: [i64; 3], parts: i64, finish: &Finish) -> Result<()> {
+/// Adds the partial sums, `parts` for each result, with layout `[batch][part][m][n]`, and applies
+/// the epilogue.
+pub fn reduce(cx: &Context, workspace: &View, size: [i64; 3], parts: i64, operands: &EpilogueOperands) -> Result<()> {
     let [batch, m, n] = size;
-    let spec = Spec { sums: workspace.dtype, epilogue: finish.epilogue(n), index: index_type(finish.reach(m, n)) };
+    let mut spec = Spec {
+        sums: workspace.dtype,
+        epilogue: operands.epilogue(n),
+        index: index_type(operands.reach(m, n)),
+        loads_in_flight: LOADS_IN_FLIGHT,
+    };
+    let (bytes, width) = (workspace.dtype.bytes() as u32, spec.width());
+    let registers = cx.device.info().capabilities.registers;
+    spec.loads_in_flight = loads_in_flight(registers, GROUP, LOADS_IN_FLIGHT, |loads| Kept {
+        bytes,
+        elements: (loads + 1) * width,
+        loaded: (loads * width, if width > 1 { Loads::Vectors } else { Loads::Elements }),
+    });
     let arguments = Arguments {
         workspace,
-        out: finish.out_range(0),
-        bias: finish.bias_range(0),
+        out: operands.out_range(0),
+        bias: operands.bias_range(0),
         m: m as u32,
         n: n as u32,
         parts: parts as u32,
-        finish,
+        epilogue: operands,
     };
     let groups = ((m * n) as u64 / u64::from(spec.width())).div_ceil(u64::from(GROUP));
     cx.run(&spec, &arguments, [groups as u32, 1, batch as u32])
 }
 
-/// Everything that changes the code of the second pass.
+/// Specialisation of the second pass: everything that changes its code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spec {
-    /// Dtype of the parts' sums.
+    /// The dtype of partial sums.
     pub sums: DType,
-    /// What happens to their totals.
+    /// The epilogue, which is applied to their totals.
     pub epilogue: Epilogue,
-    /// Type of offsets.
+    /// Integer type of offsets.
     pub index: ScalarType,
+    /// Partial sums whose loads are issued together.
+    pub loads_in_flight: u32,
 }
 
 impl Spec {
-    /// Neighbouring columns of an invocation.
+    /// Adjacent columns of an invocation.
     fn width(&self) -> u32 {
         if self.epilogue.wide { 4 } else { 1 }
     }
 }
 
 parameters! {
-    /// The second pass.
+    /// The parameters of the second pass.
     pub Spec as s => Arguments, Parameters {
-        /// The parts' sums.
+        /// The partial sums.
         workspace: Input = s.sums,
         /// The result.
         out: WriteRange = s.epilogue.dtype,
-        /// What is added.
+        /// The bias that is added.
         bias: Option<ReadRange> = s.epilogue.bias,
         /// Rows.
         m: U32,
         /// Columns.
         n: U32,
-        /// Parts.
+        /// Number of partial sums for each result.
         parts: U32,
-        /// What happens to totals.
-        finish: Finishing = FinishSpec { epilogue: s.epilogue, sums: s.sums, index: s.index },
+        /// The epilogue.
+        epilogue: Epilogue = (s.epilogue, s.sums, s.index),
     }
 }
 
-/// Dimension 2 of the workgroups counts the batch.
+/// Workgroups: dimension 2 is the batch.
 impl KernelSpec for Spec {
     fn name(&self) -> &'static str {
         "gemm reduce"
@@ -131,7 +147,7 @@ impl KernelSpec for Spec {
 
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
         let Parameters { workspace, m, n, parts, .. } = p;
-        let mut out = p.finish.writer(b, p.out, p.bias);
+        let mut out = p.epilogue.at(b, p.out, p.bias);
         let width = self.width();
         let chunk = b.global_id(0);
         let size = m * n;
@@ -142,8 +158,8 @@ impl KernelSpec for Spec {
             let base = workspace.offset((batch * parts).cast(ScalarType::U64) * size);
             let zero = b.constant_of(self.sums.compute(), 0.0);
             let sums: Vec<_> = (0..width).map(|_| b.var(zero)).collect();
-            b.for_(0u32, parts, AHEAD, |part| {
-                let loaded: Vec<_> = (0..AHEAD)
+            b.for_(0u32, parts, self.loads_in_flight, |part| {
+                let loaded: Vec<_> = (0..self.loads_in_flight)
                     .map(|ahead| {
                         let part = part + ahead;
                         let valid = part.lt(parts);

@@ -1,16 +1,18 @@
-//! How a product is cut into workgroups and invocations.
+//! How a product is divided into workgroups and invocations.
 
-/// The shape of the work of one workgroup. Every number is a power of two.
+use crate::primitives::registers::{Kept, Loads};
+
+/// The tile of one workgroup. Every number is a power of two.
 ///
 /// Invocations form patches of `lanes_m x lanes_n` in Z-order; a patch covers `lanes_m * thread_m`
-/// by `lanes_n * thread_n` outputs, of which an invocation owns groups of up to four neighbours,
-/// the groups of a patch's invocations interleaved, so that shared memory is read in whole vectors
-/// by neighbours.
+/// by `lanes_n * thread_n` outputs, of which an invocation owns groups of up to four adjacent ones.
+/// The groups of a patch's invocations are interleaved, so that neighbouring invocations read
+/// adjacent vectors of shared memory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tile {
     /// Rows of the result that a workgroup computes.
     pub m: u32,
-    /// Columns.
+    /// Columns of the result that a workgroup computes.
     pub n: u32,
     /// Length of the inner dimension that is staged in shared memory at a time.
     pub k: u32,
@@ -22,22 +24,25 @@ pub struct Tile {
     pub lanes_m: u32,
     /// Invocations of a patch along n.
     pub lanes_n: u32,
-    /// 2: the next k-tile is stored while this one is read, one barrier a k-tile. 1: half the
-    /// memory, two barriers.
+    /// 2: double-buffered; the next k-tile is stored while this one is read, with one barrier a
+    /// k-tile. 1: half the shared memory, two barriers.
     pub stages: u32,
-    /// Neighbouring invocations that read along k, where an operand is contiguous along k and
-    /// transposed on its way to shared memory: more of them use memory better and shared memory
-    /// worse.
+    /// Neighbouring invocations that read along k, if an operand is contiguous along k and
+    /// transposed on its way to shared memory: higher numbers make better use of memory, and have
+    /// more bank conflicts.
     pub k_lanes: u32,
-    /// Transposed tiles are stored with columns exchanged (xor), so that their stores meet no bank
-    /// twice.
+    /// Transposed tiles are stored with columns permuted by an exclusive or, so that stores have no
+    /// bank conflicts.
     pub swizzle: bool,
-    /// The last k-tile prefetches nothing: less to wait for where k is short, a branch where it is
-    /// long.
+    /// The last k-tile prefetches nothing: less latency if k is short, a branch if it is long.
     pub guard: bool,
-    /// Two k-tiles a turn of the loop, for two stages: which stage is read is then known when the
-    /// kernel is compiled.
+    /// The loop is unrolled by two k-tiles, for two stages: so the stage that is read is a
+    /// constant.
     pub unroll: bool,
+    /// Addresses in the loop take few instructions: pointers to the operands advance by a step, and
+    /// positions in shared memory are divided into vectors and lanes before the loop. NVIDIA's
+    /// compiler finds as much by itself.
+    pub lean: bool,
 }
 
 impl Tile {
@@ -58,6 +63,7 @@ impl Tile {
             swizzle: false,
             guard: false,
             unroll: false,
+            lean: false,
         }
     }
 
@@ -71,7 +77,16 @@ impl Tile {
         self.stages * self.k * (self.m + self.n) * bytes
     }
 
-    /// Whether the numbers fit together.
+    /// What an invocation keeps in registers, for elements of `bytes` bytes: accumulators, the rows
+    /// and columns that are multiplied, and the next k-tile.
+    pub const fn kept(&self, bytes: u32, loads: Loads) -> Kept {
+        let one = self.k * (self.m + self.n) / self.threads();
+        let next = if self.unroll { 2 * one } else { one };
+        let elements = self.thread_m * self.thread_n + self.thread_m + self.thread_n + next;
+        Kept { bytes, elements, loaded: (one, loads) }
+    }
+
+    /// Whether the sizes are consistent.
     pub fn is_valid(&self) -> bool {
         let all = [
             self.m,
@@ -97,8 +112,8 @@ impl Tile {
             && (self.stages == 2 || !self.unroll)
     }
 
-    /// Reads `128x256x16/8x8/8x4`, then optionally `/s1` (one stage), `/k2` (k lanes), `/x`
-    /// (swizzle), `/g` (guard), `/u` (unroll).
+    /// Parses `128x256x16/8x8/8x4`, optionally followed by `/s1` (one stage), `/k2` (k lanes), `/x`
+    /// (swizzle), `/g` (guard), `/u` (unroll), `/l` (lean).
     pub fn parse(text: &str) -> Option<Tile> {
         let mut parts = text.split('/');
         let numbers = |part: Option<&str>| -> Option<Vec<u32>> {
@@ -114,6 +129,7 @@ impl Tile {
                 ("x", "") => tile.swizzle = true,
                 ("g", "") => tile.guard = true,
                 ("u", "") => tile.unroll = true,
+                ("l", "") => tile.lean = true,
                 ("s", count) => tile.stages = count.parse().ok()?,
                 ("k", count) => tile.k_lanes = count.parse().ok()?,
                 _ => return None,
@@ -125,11 +141,13 @@ impl Tile {
 
 impl std::fmt::Display for Tile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Tile { m, n, k, thread_m, thread_n, lanes_m, lanes_n, stages, k_lanes, swizzle, guard, unroll } = self;
+        let Tile { m, n, k, thread_m, thread_n, lanes_m, lanes_n, stages, k_lanes, swizzle, guard, unroll, lean } =
+            self;
         write!(f, "{m}x{n}x{k}/{thread_m}x{thread_n}/{lanes_m}x{lanes_n}/s{stages}/k{k_lanes}")?;
         f.write_str(if *swizzle { "/x" } else { "" })?;
         f.write_str(if *guard { "/g" } else { "" })?;
-        f.write_str(if *unroll { "/u" } else { "" })
+        f.write_str(if *unroll { "/u" } else { "" })?;
+        f.write_str(if *lean { "/l" } else { "" })
     }
 }
 
@@ -139,7 +157,7 @@ mod tests {
 
     #[test]
     fn text_and_back() {
-        let tile = Tile::parse("128x256x16/8x8/8x4/k2/x/g/u").expect("it is well formed");
+        let tile = Tile::parse("128x256x16/8x8/8x4/k2/x/g/u/l").expect("it is well formed");
         assert_eq!(tile.threads(), 512);
         assert_eq!(tile.shared_bytes(4), 48 << 10);
         assert_eq!(Tile::parse(&tile.to_string()), Some(tile));

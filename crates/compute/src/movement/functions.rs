@@ -3,10 +3,10 @@
 use crate::functions;
 
 functions! {
-    /// The element itself.
+    /// `x`
     COPY = "copy"(x) => x;
     /// `-x`
     COPY_NEG = "copy_neg"(x) => -x;
-    /// A number for all elements.
+    /// A constant.
     FILL = "fill"(value) => value;
 }

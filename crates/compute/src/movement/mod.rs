@@ -1,4 +1,4 @@
-//! Elements moved as they are: copies, concatenation, flips, rolls, shuffles.
+//! Operators that move elements: copies, concatenation, flips, rolls, shuffles.
 
 pub mod concatenation;
 pub mod copy;

@@ -1,12 +1,13 @@
-//! Pixels of `factor` by `factor` blocks to channels and back (Shi et al., "Real-time single image
-//! and video super-resolution using an efficient sub-pixel convolutional neural network", 2016).
+//! Rearranging pixels of `factor` by `factor` blocks into channels and back (Shi et al., "Real-time
+//! single image and video super-resolution using an efficient sub-pixel convolutional neural
+//! network", 2016).
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::view::View;
 use crate::view::memory_format::{self, is_channels_last};
 
-/// A new tensor like `t` whose last three sizes are these.
+/// Allocates a tensor like `t` whose last three sizes are `last`.
 pub fn result(cx: &Context, t: &View, last: [i64; 3]) -> Result<View> {
     let mut sizes = t.sizes.clone();
     sizes.truncate(t.dim() - 3);
@@ -14,9 +15,9 @@ pub fn result(cx: &Context, t: &View, last: [i64; 3]) -> Result<View> {
     cx.empty_strided(t.dtype, &sizes, &memory_format::strides(&sizes, is_channels_last(t)))
 }
 
-/// `[.., channels, row of block, column of block, height, width]` of channels that are the pixels
-/// of blocks.
-pub fn deep_blocks(t: &View, factor: i64) -> View {
+/// A view `[.., channels, row of block, column of block, height, width]` of a tensor whose channels
+/// are the pixels of blocks.
+pub fn blocks_as_channels(t: &View, factor: i64) -> View {
     let (mut sizes, mut strides) = (t.sizes.clone(), t.strides.clone());
     let d = t.dim() - 3;
     let step = t.strides[d];
@@ -29,8 +30,8 @@ pub fn deep_blocks(t: &View, factor: i64) -> View {
     t.as_strided(&sizes, &strides, 0)
 }
 
-/// The same of images that have the blocks in their places.
-pub fn wide_blocks(t: &View, factor: i64) -> View {
+/// The same view of images whose pixels are arranged in blocks.
+pub fn blocks_in_image(t: &View, factor: i64) -> View {
     let (mut sizes, mut strides) = (t.sizes.clone(), t.strides.clone());
     let d = t.dim() - 2;
     for i in [0, 1] {

@@ -1,24 +1,23 @@
-//! Elements in another order: flip, roll, channel_shuffle, repeat_interleave; the gradient of
-//! unfold.
+//! Rotation and repetition of elements, and sums over overlapping windows.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::fault::Fault;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::multi_copy::{self, Region};
-use crate::view::View;
-use crate::view::layout::{self, LayoutSpec, Walked};
+use crate::view::layout::{self, Layout, LayoutParameter, LayoutSpec};
+use crate::view::{Dims, View};
 use dml_engine::interface::{Index, U32, U64};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// The tensor to return: of `t`'s sizes, and of its strides if it is dense.
+/// Allocates a result of `t`'s sizes, and of its strides if it is dense.
 pub fn like(cx: &Context, t: &View) -> Result<View> {
     cx.empty_strided(t.dtype, &t.sizes, &layout::preserved_strides(t))
 }
 
-/// Copies `src` to `dst` rotated: each dimension splits what is to be copied in two.
+/// Copies `src` to `dst` rotated: the copy is divided in two along each rotated dimension.
 pub fn rotate(cx: &Context, src: View, dst: View, shifts: &[(usize, i64)]) -> Result<()> {
     let dtype = src.dtype;
     let mut parts = vec![(src, dst)];
@@ -40,16 +39,62 @@ pub fn rotate(cx: &Context, src: View, dst: View, shifts: &[(usize, i64)]) -> Re
     multi_copy::copy(cx, dtype, &parts)
 }
 
-/// The last index that begins at or before each place.
+/// Writes, for each element of `out` (`[total]`, int32 or int64, contiguous), the last index that
+/// begins at or before it. `starts` are `[n + 1]`, int64, contiguous: the start of each index, and
+/// the total. With `refusals` the kernel reports a negative number of repeats with the first error,
+/// and a total other than the size of `out` with the second.
+pub fn repeat(cx: &Context, starts: &View, refusals: Option<[&'static str; 2]>, out: &View) -> Result<()> {
+    let (total, n) = (out.numel(), starts.numel() - 1);
+    let threads = if refusals.is_some() { total.max(n) } else { total } as u64;
+    if threads == 0 {
+        return Ok(());
+    }
+    let [negative, other_size] = match refusals {
+        Some(refusals) => refusals.map(|message| Some(cx.fault_of_value(message))),
+        None => [None; 2],
+    };
+    let arguments = RepeatArguments { out, starts, total: total as u64, n: n as u32, negative, other_size };
+    cx.run_threads(&Repeat { dtype: out.dtype, checked: refusals.is_some() }, &arguments, threads)
+}
+
+/// Writes to each element of `out` the sum of `grad` over the windows of `size` elements along
+/// `dim` that contain it, one window every `step` elements. `grad` has the windows in place of
+/// dimension `dim`, and the elements of a window as a last dimension; its strides may be any. `out`
+/// has at least one dimension and is not empty.
+pub fn unfold_backward(cx: &Context, grad: &View, dim: usize, size: i64, step: i64, out: &View) -> Result<()> {
+    let rank = out.dim();
+    let along = |d: usize| i64::from(d == dim);
+    let positions: Dims = (0..rank).map(along).collect();
+    let rest: Dims = (0..rank).map(|d| if d == dim { 0 } else { grad.strides[d] }).collect();
+    let mut layout = Layout::row_major(&out.sizes, &[&out.strides, &rest, &positions]);
+    if grad.range().end - grad.range().start >= layout::MAX_INDEX_32 as u64 {
+        layout.index = ScalarType::U64;
+    }
+    let spec = UnfoldBackward { dtype: grad.dtype, layout: layout.spec() };
+    let arguments = UnfoldArguments {
+        out,
+        grad,
+        n: out.numel(),
+        windows: grad.sizes[dim],
+        size,
+        step,
+        window_stride: grad.strides[dim],
+        stride: grad.strides[rank],
+        layout: &layout,
+    };
+    cx.run_threads(&spec, &arguments, out.numel() as u64)
+}
+
+/// Writes the last index that begins at or before each position.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Repeat {
-    pub dtype: DType,
-    /// Whether the repeats are looked at.
-    pub checked: bool,
+struct Repeat {
+    dtype: DType,
+    /// Whether the repeats are checked.
+    checked: bool,
 }
 
 parameters! {
-    pub Repeat as s => RepeatArguments, RepeatParameters {
+    Repeat as s => RepeatArguments, RepeatParameters {
         out: Output = s.dtype,
         starts: Input = DType::I64,
         total: U64,
@@ -74,13 +119,13 @@ impl KernelSpec for Repeat {
             b.if_(i.eq(0) & starts.load(n).ne(total.cast(ScalarType::I64)), || other_size.report_value());
         }
         b.if_(i.lt(total), || {
-            let place = i.cast(ScalarType::I64);
+            let position = i.cast(ScalarType::I64);
             let (low, high) = (b.var(b.u32(0)), b.var(n));
             b.while_(
                 || (low.get() + 1).lt(high.get()),
                 || {
                     let middle = (low.get() + high.get()) >> 1;
-                    let before = starts.load(middle).le(place);
+                    let before = starts.load(middle).le(position);
                     low.set(before.select(middle, low.get()));
                     high.set(before.select(high.get(), middle));
                 },
@@ -91,27 +136,28 @@ impl KernelSpec for Repeat {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct UnfoldBackward {
-    pub dtype: DType,
-    /// Of the result, of the gradient but for its windows, and of places along the dimension.
-    pub layout: LayoutSpec,
+struct UnfoldBackward {
+    dtype: DType,
+    /// Layout of the result, of the gradient without its windows, and of positions along the
+    /// dimension.
+    layout: LayoutSpec,
 }
 
 parameters! {
-    pub UnfoldBackward as s => UnfoldArguments, UnfoldParameters {
+    UnfoldBackward as s => UnfoldArguments, UnfoldParameters {
         out: Output = s.dtype,
         grad: Input = s.dtype,
         n: Index = s.layout.index,
         windows: Index = s.layout.index,
-        /// Elements of a window.
+        /// Number of elements of a window.
         size: Index = s.layout.index,
-        /// From one window to the next, in elements of the result.
+        /// Distance between windows, in elements of the result.
         step: Index = s.layout.index,
-        /// From one window to the next in the gradient.
+        /// Stride between windows in the gradient.
         window_stride: Index = s.layout.index,
-        /// Within a window of the gradient.
+        /// Stride within a window of the gradient.
         stride: Index = s.layout.index,
-        layout: Walked = s.layout,
+        layout: LayoutParameter = s.layout,
     }
 }
 
@@ -125,15 +171,15 @@ impl KernelSpec for UnfoldBackward {
         let i = linear_id(b, index);
         b.if_(i.lt(p.n), || {
             let at = p.layout.offsets(b, i);
-            let place = at[2];
-            // Window w shows the places from w * step to w * step + size - 1.
+            let position = at[2];
+            // Window w contains the positions from w * step to w * step + size - 1.
             let first = b.var(b.int(index, 0));
-            b.if_(place.ge(p.size), || first.set((place - p.size) / p.step + 1));
-            let end = (place / p.step + 1).min(p.windows);
+            b.if_(position.ge(p.size), || first.set((position - p.size) / p.step + 1));
+            let end = (position / p.step + 1).min(p.windows);
             let scalar = if self.dtype == DType::Bool { ScalarType::I32 } else { self.dtype.compute() };
             let sum = b.var(b.constant_of(scalar, 0.0));
             b.for_(first.get(), end, 1, |w| {
-                let from = at[1] + w * p.window_stride + (place - w * p.step) * p.stride;
+                let from = at[1] + w * p.window_stride + (position - w * p.step) * p.stride;
                 sum.set(sum.get() + p.grad.load(from).cast(scalar));
             });
             p.out.store(at[0], sum.get());

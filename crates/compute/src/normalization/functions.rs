@@ -6,20 +6,20 @@ use crate::normalization::terms::{minus, pick, plus, times};
 use dml_kernel::math;
 
 functions! {
-    /// Running mean and variance with those of a batch: `keep * running + momentum * of the batch`,
-    /// the variance corrected by a factor.
+    /// The update of running mean and variance by a batch's mean and variance:
+    /// `keep * running + momentum * batch`. The batch's variance is multiplied by a correction.
     UPDATE_STATISTICS = "update_statistics"(mean, var, new_mean, new_var, keep, momentum, correction) => {
         [mean * keep + new_mean * momentum, var * keep + new_var * correction * momentum]
     };
-    /// `(x - mean) * scale * weight + bias`, of the terms whose flags are set.
+    /// `(x - mean) * scale * weight + bias`, with those operands whose flags are set.
     NORMALIZE = "normalize"(..v | o) => {
         let term = |i| pick(v, &o.flags, i);
         let centred = minus(v[0], term(1));
         plus(times(times(centred, term(2)), term(3)), term(4))
     };
-    /// `(g * weight - (total + y * product) * share) * scale` with `y = (x - mean) * scale`, of the
-    /// terms (g, x, mean, scale, weight, total, product) whose flags are set. The last flag: the
-    /// weight is one number for all elements, and the sums are without it.
+    /// `(g * weight - (total + y * product) * share) * scale` with `y = (x - mean) * scale`, with
+    /// those operands (g, x, mean, scale, weight, total, product) whose flags are set. The last
+    /// flag: the weight is one number for all elements, and is not a factor of the sums.
     NORMALIZE_BACKWARD = "normalize_backward"(..v | o) => {
         let term = |i| pick(v, &o.flags, i);
         let share = v[v.len() - 1];
@@ -42,9 +42,10 @@ functions! {
     WEIGHT_NORM_BACKWARD_V = "weight_norm_backward_v"(grad, x, g, norm, product) => {
         g / norm * (grad - x * (product / (norm * norm)))
     };
-    /// A slice of a norm, scaled down to a limit.
+    /// An element of a slice that is scaled down if the slice's norm is above the limit.
     RENORM = "renorm"(x, norm, limit) => x * factor(norm, limit);
-    /// Means of a gradient and of its product with the normalised input, of their sums.
+    /// From the sums of a gradient and of its product with the input: the means of the gradient and
+    /// of its product with the normalised input.
     GRADIENT_MEANS = "gradient_means"(sum, product, scale, count) => {
         [sum / count, product * scale / count]
     };

@@ -1,15 +1,15 @@
 //! softmax and log_softmax, forward and backward.
 //!
 //! A row of up to a few thousand elements is read once and held in registers of the invocations
-//! that share it. Longer rows are read twice; the first reading keeps a running maximum and a sum
+//! that share it. Longer rows are read twice; the first pass keeps a running maximum and a sum
 //! scaled to it (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018).
 
 use crate::context::Context;
 use crate::dtype::accumulator;
 use crate::error::Result;
-use crate::normalization::exponentials::{AHEAD, Exponentials};
+use crate::normalization::exponentials::{Exponentials, LOADS_IN_FLIGHT};
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::rows::{Dealt, Extent, RowExtent, Share, pairwise};
+use crate::primitives::rows::{Extent, RowDistribution, RowExtent, RowPart, pairwise};
 use crate::view::View;
 use crate::view::layout::index_type;
 use dml_engine::interface::Each;
@@ -24,37 +24,37 @@ pub enum Mode {
     Softmax,
     /// `x - max - log(sum)`
     LogSoftmax,
-    /// Of the gradient g and the result y: `(g - sum(g * y)) * y`
+    /// `(g - sum(g * y)) * y`, of the gradient g and the result y.
     SoftmaxGrad,
     /// `g - exp(y) * sum(g)`
     LogSoftmaxGrad,
 }
 
 impl Mode {
-    /// Tensors that it reads.
+    /// Number of tensors that are read.
     fn inputs(self) -> usize {
         if matches!(self, Mode::Softmax | Mode::LogSoftmax) { 1 } else { 2 }
     }
 }
 
-/// `softmax(x)` over dimension `dim`, of contiguous tensors of one dtype; `out` may be `x`.
+/// `softmax(x)` along dimension `dim`, for contiguous tensors of one dtype; `out` may be `x`.
 pub fn softmax_into(cx: &Context, x: &View, dim: usize, out: &View) -> Result<()> {
     rows(cx, Mode::Softmax, std::slice::from_ref(x), dim, out)
 }
 
-/// The gradient of softmax from that of its result `y`, of contiguous tensors of one dtype; `out`
-/// may be `grad`.
+/// The gradient of softmax from the gradient of its result `y`, for contiguous tensors of one
+/// dtype; `out` may be `grad`.
 pub fn softmax_gradient_into(cx: &Context, grad: &View, y: &View, dim: usize, out: &View) -> Result<()> {
     rows(cx, Mode::SoftmaxGrad, &[grad.clone(), y.clone()], dim, out)
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
     mode: Mode,
     input: DType,
     out: DType,
-    rows: Dealt,
+    rows: RowDistribution,
 }
 
 parameters! {
@@ -65,7 +65,7 @@ parameters! {
     }
 }
 
-/// Runs over dimension `dim` of contiguous tensors.
+/// Computes `mode` along dimension `dim` of contiguous tensors.
 pub fn rows(cx: &Context, mode: Mode, inputs: &[View], dim: usize, out: &View) -> Result<()> {
     let input = &inputs[0];
     let extent = Extent::along(&input.sizes, dim);
@@ -73,9 +73,9 @@ pub fn rows(cx: &Context, mode: Mode, inputs: &[View], dim: usize, out: &View) -
     let rows = if extent.inner == 1 {
         let accessed: SmallVec<[(u64, u64); 3]> =
             inputs.iter().chain([out]).map(|t| (t.data, t.dtype.bytes())).collect();
-        Dealt::neighbours(index, extent.n, input.dtype, &accessed)
+        RowDistribution::contiguous(index, extent.n, input.dtype, &accessed)
     } else {
-        Dealt::columns(index, extent.n, extent.rows)
+        RowDistribution::columns(index, extent.n, extent.rows)
     };
     let spec = Spec { mode, input: input.dtype, out: out.dtype, rows };
     cx.run(&spec, &Arguments { out, inputs: inputs.iter().collect(), extent }, rows.rows.groups(&extent))
@@ -87,19 +87,23 @@ impl KernelSpec for Spec {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
-        let row = Share::dealt(b, &self.rows, p.extent, self.input, 1);
-        if self.rows.held > 0 { held(self, &p.inputs, p.out, &row) } else { long(b, self, &p.inputs, p.out, &row) }
+        let row = RowPart::part_of_row(b, &self.rows, p.extent, self.input, 1);
+        if self.rows.register_elements > 0 {
+            in_registers(self, &p.inputs, p.out, &row)
+        } else {
+            streamed(b, self, &p.inputs, p.out, &row)
+        }
     }
 }
 
-/// Rows in registers.
-fn held<'b>(spec: &Spec, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Share<'b>) {
-    let at = row.elements(spec.rows.held);
+/// Rows that are held in registers.
+fn in_registers<'b>(spec: &Spec, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &RowPart<'b>) {
+    let at = row.elements(spec.rows.register_elements);
     let load = |input: Pointer<'b>, beyond: f64| row.load(input, &at, beyond);
     let results: Vec<Value> = match spec.mode {
         Mode::Softmax | Mode::LogSoftmax => {
             let x = load(inputs[0], f64::NEG_INFINITY);
-            let (Exponentials { largest, sum }, terms) = Exponentials::of_held(row, &at, &x);
+            let (Exponentials { largest, sum }, terms) = Exponentials::in_registers(row, &at, &x);
             if spec.mode == Mode::Softmax {
                 let scale = 1.0 / sum;
                 terms.iter().map(|&e| e * scale).collect()
@@ -123,17 +127,17 @@ fn gradient<'b>(mode: Mode, g: Value<'b>, y: Value<'b>, sum: Value<'b>) -> Value
     if mode == Mode::SoftmaxGrad { (g - sum) * y } else { g - math::exp(y) * sum }
 }
 
-/// Rows read twice.
-fn long<'b>(b: &'b Builder, spec: &Spec, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Share<'b>) {
+/// Rows that are read twice.
+fn streamed<'b>(b: &'b Builder, spec: &Spec, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &RowPart<'b>) {
     let scalar = accumulator(spec.input).compute();
     let (largest, factor) = match spec.mode {
         Mode::Softmax | Mode::LogSoftmax => {
-            let Exponentials { largest, sum } = Exponentials::of_long(b, row, inputs[0], scalar);
+            let Exponentials { largest, sum } = Exponentials::streamed(b, row, inputs[0], scalar);
             (largest, if spec.mode == Mode::Softmax { 1.0 / sum } else { math::log(sum) })
         }
         Mode::SoftmaxGrad | Mode::LogSoftmaxGrad => {
             let sum = b.var(b.float(scalar, 0.0));
-            row.walk(AHEAD, |row, at| {
+            row.for_each_chunk(LOADS_IN_FLIGHT, |row, at| {
                 let mut terms = row.load(inputs[0], at, 0.0);
                 if spec.mode == Mode::SoftmaxGrad {
                     terms = terms.iter().zip(row.load(inputs[1], at, 0.0)).map(|(&g, y)| g * y).collect();
@@ -144,7 +148,7 @@ fn long<'b>(b: &'b Builder, spec: &Spec, inputs: &[Pointer<'b>], out: Pointer<'b
             (total, total)
         }
     };
-    row.walk(AHEAD, |row, at| {
+    row.for_each_chunk(LOADS_IN_FLIGHT, |row, at| {
         let x = row.load(inputs[0], at, 0.0);
         let values: Vec<Value> = match spec.mode {
             Mode::Softmax => x.iter().map(|&x| math::exp(x - largest) * factor).collect(),
@@ -168,10 +172,10 @@ mod tests {
         for mode in [Mode::Softmax, Mode::LogSoftmax, Mode::SoftmaxGrad, Mode::LogSoftmaxGrad] {
             for (input, out) in [(DType::F32, DType::F32), (DType::F16, DType::F32), (DType::F64, DType::F64)] {
                 for rows in [
-                    Dealt::neighbours(ScalarType::U32, 4096, input, &[]),
-                    Dealt::neighbours(ScalarType::U32, 2, input, &[(1, 2)]),
-                    Dealt::neighbours(ScalarType::U64, 100_000, input, &[]),
-                    Dealt::columns(ScalarType::U64, 50, 8),
+                    RowDistribution::contiguous(ScalarType::U32, 4096, input, &[]),
+                    RowDistribution::contiguous(ScalarType::U32, 2, input, &[(1, 2)]),
+                    RowDistribution::contiguous(ScalarType::U64, 100_000, input, &[]),
+                    RowDistribution::columns(ScalarType::U64, 50, 8),
                 ] {
                     crate::primitives::validate::accepted(&Spec { mode, input, out, rows }.build());
                 }

@@ -1,31 +1,36 @@
-//! Sums of the gradient over what was normalised together, or over what shares a parameter.
+//! Sums of the gradient over elements that are normalised together, or that share a parameter.
 
 use crate::context::Context;
 use crate::dtype::accumulator;
 use crate::error::Result;
 use crate::normalization::terms::{minus, pick, presence, times};
 use crate::reduction::axes::Axes;
-use crate::reduction::fold::{Fold, Reduction, Scope, Values};
+use crate::reduction::fold::{Fold, FoldScope, Reduction, Values};
 use crate::reduction::reduce;
 use crate::view::View;
 use dml_kernel::{ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// What is summed: `t = grad * weight` and `t * (x - mean) * scale`, of what there is. Views of one
-/// shape.
+/// The terms of the sums: `t = grad * weight` and `t * (x - mean) * scale`, without absent factors.
+/// Views of one shape.
 pub struct Products<'t> {
+    /// The gradient of the result.
     pub grad: &'t View,
+    /// The input.
     pub x: &'t View,
+    /// The input's mean.
     pub mean: Option<&'t View>,
+    /// The inverse of the input's deviation.
     pub scale: Option<&'t View>,
+    /// The weight of the normalised input.
     pub weight: Option<&'t View>,
 }
 
-/// Accumulates the products, then the plain terms.
+/// Accumulates the products, then the terms `t`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Fields {
     scalar: ScalarType,
-    /// Which terms there are.
+    /// The terms that are present.
     presence: [bool; 8],
 }
 
@@ -38,29 +43,28 @@ impl Fold for Fields {
         smallvec![self.scalar; 2]
     }
 
-    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+    fn identity<'b>(&self, s: &FoldScope<'b>) -> Values<'b> {
         smallvec![s.b.float(self.scalar, 0.0); 2]
     }
 
-    fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+    fn map<'b>(&self, _: &FoldScope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
         let term = |i| pick(elements, &self.presence, i).map(|x| x.cast(self.scalar));
         let [grad, x] = [elements[0], elements[1]].map(|x| x.cast(self.scalar));
         let weighted = times(grad, term(4));
         smallvec![weighted * times(minus(x, term(2)), term(3)), weighted]
     }
 
-    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+    fn combine<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
         smallvec![x[0] + y[0], x[1] + y[1]]
     }
 
-    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![x[0], x[1]]
     }
 }
 
 impl Products<'_> {
-    /// Sums over some dimensions: of the products and, if there is a second result, of the plain
-    /// terms.
+    /// Sums over some dimensions: of the products and, for a second result, of the terms `t`.
     pub fn sum(&self, cx: &Context, axes: Axes, outs: &[&View]) -> Result<()> {
         let terms = [Some(self.grad), Some(self.x), self.mean, self.scale, self.weight];
         let inputs: SmallVec<[&View; 5]> = terms.into_iter().flatten().collect();

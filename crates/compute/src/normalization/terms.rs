@@ -1,4 +1,4 @@
-//! What normalises an input, and the gradient of that.
+//! The operands of a normalisation, and of its gradient.
 
 use crate::context::Context;
 use crate::dtype::accumulator;
@@ -9,18 +9,21 @@ use crate::scalar::Scalar as Number;
 use crate::view::View;
 use dml_kernel::Value;
 
-/// What normalises an input: views of the input's shape, most of them expanded.
+/// The operands of a normalisation: views of the input's shape, most of them expanded.
 #[derive(Default)]
-pub struct Terms {
+pub struct NormalizationTerms {
+    /// Subtracted from the input.
     pub mean: Option<View>,
     /// The inverse of the deviation.
     pub scale: Option<View>,
+    /// Multiplies the normalised input.
     pub weight: Option<View>,
+    /// Added to the weighted input.
     pub bias: Option<View>,
 }
 
-impl Terms {
-    /// `out = (x - mean) * scale * weight + bias`, of what there is.
+impl NormalizationTerms {
+    /// `out = (x - mean) * scale * weight + bias`, without absent operands.
     pub fn normalize(&self, cx: &Context, x: &View, out: &View) -> Result<()> {
         let terms = [Some(x), self.mean.as_ref(), self.scale.as_ref(), self.weight.as_ref(), self.bias.as_ref()];
         let (present, inputs) = (presence(&terms), inputs(&terms));
@@ -42,29 +45,29 @@ impl Terms {
     }
 }
 
-/// Sums over what was normalised together, as views of the input's shape.
+/// Sums over elements that are normalised together, as views of the input's shape.
 pub struct Sums {
-    /// Of the weighted gradient.
+    /// Sum of the weighted gradient.
     pub total: Option<View>,
-    /// Of the weighted gradient times the normalised input.
+    /// Sum of the weighted gradient times the normalised input.
     pub product: Option<View>,
-    /// Elements normalised together.
+    /// Number of elements that are normalised together.
     pub count: i64,
-    /// The weight is one number for all of them, and the sums are without it.
+    /// The weight is one number for all of them, and the sums do not include it.
     pub weighted_after: bool,
 }
 
-/// Which of the terms there are.
+/// Which of the operands are present.
 pub fn presence(terms: &[Option<&View>]) -> [bool; 8] {
     std::array::from_fn(|i| terms.get(i).is_some_and(Option::is_some))
 }
 
-/// The terms that there are.
+/// The operands that are present.
 fn inputs<'t>(terms: &[Option<&'t View>]) -> Operands<'t> {
     terms.iter().flatten().map(|&t| Operand::Tensor(t)).collect()
 }
 
-/// Term `i`, given the values of those that there are and their [`presence`].
+/// Operand `i`, given the values of the present operands and their [`presence`].
 pub fn pick<'b>(values: &[Value<'b>], presence: &[bool; 8], i: usize) -> Option<Value<'b>> {
     let before = presence[..i].iter().filter(|&&present| present).count();
     presence[i].then(|| values[before])

@@ -1,6 +1,8 @@
 //! Activation functions and their gradients.
 
 use crate::functions;
+use crate::pointwise::complex;
+use crate::pointwise::rule::Rule;
 use dml_kernel::math::comparison::{less, less_equal, maximum, minimum};
 use dml_kernel::{Value, math};
 
@@ -13,7 +15,7 @@ fn normal_cdf(x: Value<'_>) -> Value<'_> {
 
 functions! {
     /// `x` where it is not negative. NaN passes: it is not below zero.
-    RELU = "relu"(x) => less(x, x.like(0.0)).select(x.like(0.0), x);
+    RELU = "relu"(x).rule(Rule::Exact) => less(x, x.like(0.0)).select(x.like(0.0), x);
     /// `x` above the threshold, else `value`.
     THRESHOLD = "threshold"(x, threshold, value) => less_equal(x, threshold).select(value, x);
     /// `grad` where `x` is above the threshold, else 0; also the gradient of relu.
@@ -21,10 +23,10 @@ functions! {
         less_equal(x, threshold).select(grad.like(0.0), grad)
     };
     /// The gradient of the sigmoid, of its result.
-    SIGMOID_BACKWARD = "sigmoid_backward"(grad, y) => grad * (1.0 - y) * y;
+    SIGMOID_BACKWARD = "sigmoid_backward"(grad, y).of_complex(&complex::SIGMOID_BACKWARD) => grad * (1.0 - y) * y;
     /// The gradient of the hyperbolic tangent, of its result. `1 - y²` as a product keeps its
     /// digits near 1.
-    TANH_BACKWARD = "tanh_backward"(grad, y) => grad * ((1.0 - y) * (1.0 + y));
+    TANH_BACKWARD = "tanh_backward"(grad, y).of_complex(&complex::TANH_BACKWARD) => grad * ((1.0 - y) * (1.0 + y));
     /// `x` above 0, else `x * slope`.
     LEAKY_RELU = "leaky_relu"(x, slope) => less(x.like(0.0), x).select(x, x * slope);
     /// Of the input or of the result: their signs agree where the slope is not negative.
@@ -32,7 +34,7 @@ functions! {
         less(x.like(0.0), x).select(grad, grad * slope)
     };
     /// `x / (1 + e^-x)`
-    SILU = "silu"(x) => x / (1.0 + math::exp(-x));
+    SILU = "silu"(x).of_complex(&complex::SILU) => x / (1.0 + math::exp(-x));
     /// The gradient of [`SILU`].
     SILU_BACKWARD = "silu_backward"(grad, x) => {
         let s = math::sigmoid(x);
@@ -56,7 +58,7 @@ functions! {
         grad * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope)
     };
     /// `min(max(x, low), high)`, as clamp.
-    HARDTANH = "hardtanh"(x, low, high) => minimum(maximum(x, low), high);
+    HARDTANH = "hardtanh"(x, low, high).rule(Rule::Exact) => minimum(maximum(x, low), high);
     /// `grad` between the limits, else 0.
     HARDTANH_BACKWARD = "hardtanh_backward"(grad, x, low, high) => {
         (less_equal(x, low) | less_equal(high, x)).select(grad.like(0.0), grad)

@@ -1,6 +1,9 @@
 //! Addition, subtraction and multiplication of tensors.
 
 use crate::functions;
+use crate::pointwise::complex;
+use crate::pointwise::rule::Rule;
+use crate::pointwise::unary::negated;
 use dml_kernel::{Value, math};
 
 /// A sum; of bools, their disjunction.
@@ -37,25 +40,25 @@ pub fn multiply_add<'b>(x: Value<'b>, y: Value<'b>, c: Value<'b>) -> Value<'b> {
 
 functions! {
     /// `x + y`; of bools, their disjunction.
-    ADD = "add"(x, y) => sum(x, y);
+    ADD = "add"(x, y).of_complex(&complex::ADD) => sum(x, y);
     /// `x + alpha * y`
-    ADD_ALPHA = "add_alpha"(x, y, alpha) => multiply_add(y, alpha, x);
+    ADD_ALPHA = "add_alpha"(x, y, alpha).of_complex(&complex::ADD_ALPHA) => multiply_add(y, alpha, x);
     /// `x + alpha * y` of a list of tensors and one tensor of one element.
     FOREACH_ADD_TENSOR = "foreach_add_tensor"(x, y, alpha) => multiply_add(y, alpha, x);
     /// `x - y`
-    SUB = "sub"(x, y) => x - y;
+    SUB = "sub"(x, y).of_complex(&complex::SUB) => x - y;
     /// `x - alpha * y`
-    SUB_ALPHA = "sub_alpha"(x, y, alpha) => multiply_add(y, -alpha, x);
+    SUB_ALPHA = "sub_alpha"(x, y, alpha).of_complex(&complex::SUB_ALPHA) => multiply_add(y, negated(alpha), x);
     /// `y - alpha * x`, of `y` and `x`.
-    RSUB = "rsub"(y, x, alpha) => multiply_add(x, -alpha, y);
+    RSUB = "rsub"(y, x, alpha).rule(Rule::Exact) => multiply_add(x, negated(alpha), y);
     /// `x * y`; of bools, their conjunction.
-    MUL = "mul"(x, y) => product(x, y);
+    MUL = "mul"(x, y).of_complex(&complex::MUL) => product(x, y);
     /// `x * y` of floats; the result of a matrix product times a number.
     SCALE = "scale"(x, factor) => x * factor;
     /// `(x + bias) * factor`
     ADD_SCALE = "add_scale"(x, bias, factor) => (x + bias) * factor;
     /// `beta * t + alpha * x * y`
-    ADDR = "addr"(t, x, y, beta, alpha) => {
+    ADDR = "addr"(t, x, y, beta, alpha).of_complex(&complex::ADDR) => {
         sum(product(beta, t), exact_product(exact_product(alpha, x), y))
     };
     /// [`ADDR`] where beta is 0.

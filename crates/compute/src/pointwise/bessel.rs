@@ -1,6 +1,7 @@
 //! Bessel functions and the Airy function.
 
 use crate::functions;
+use crate::pointwise::rule::Rule;
 use dml_kernel::math::special;
 use dml_kernel::{Value, math};
 
@@ -16,35 +17,35 @@ fn spherical(x: Value<'_>) -> Value<'_> {
 
 functions! {
     /// The modified Bessel function of the first kind, of order 0.
-    I0 = "i0"(x).heavy() => special::i0(x);
+    I0 = "i0"(x).heavy().rule(Rule::Float) => special::i0(x);
     /// [`I0`] times `e^-|x|`.
-    I0E = "special_i0e"(x).heavy() => special::i0e(x);
+    I0E = "special_i0e"(x).heavy().rule(Rule::Float) => special::i0e(x);
     /// The modified Bessel function of the first kind, of order 1.
-    I1 = "special_i1"(x).heavy() => special::i1(x);
+    I1 = "special_i1"(x).heavy().rule(Rule::Float) => special::i1(x);
     /// [`I1`] times `e^-|x|`.
-    I1E = "special_i1e"(x).heavy() => special::i1e(x);
+    I1E = "special_i1e"(x).heavy().rule(Rule::Float) => special::i1e(x);
     /// [`I0`], of floats of 32 bits or more.
-    MODIFIED_BESSEL_I0 = "special_modified_bessel_i0"(x).heavy() => special::i0(x);
+    MODIFIED_BESSEL_I0 = "special_modified_bessel_i0"(x).heavy().rule(Rule::Float) => special::i0(x);
     /// [`I1`], of floats of 32 bits or more.
-    MODIFIED_BESSEL_I1 = "special_modified_bessel_i1"(x).heavy() => special::i1(x);
+    MODIFIED_BESSEL_I1 = "special_modified_bessel_i1"(x).heavy().rule(Rule::Float) => special::i1(x);
     /// The modified Bessel function of the second kind, of order 0.
-    MODIFIED_BESSEL_K0 = "special_modified_bessel_k0"(x).heavy() => special::k0(x);
+    MODIFIED_BESSEL_K0 = "special_modified_bessel_k0"(x).heavy().rule(Rule::Float) => special::k0(x);
     /// The modified Bessel function of the second kind, of order 1.
-    MODIFIED_BESSEL_K1 = "special_modified_bessel_k1"(x).heavy() => special::k1(x);
+    MODIFIED_BESSEL_K1 = "special_modified_bessel_k1"(x).heavy().rule(Rule::Float) => special::k1(x);
     /// [`MODIFIED_BESSEL_K0`] times `e^x`.
-    SCALED_MODIFIED_BESSEL_K0 = "special_scaled_modified_bessel_k0"(x).heavy() => special::k0e(x);
+    SCALED_MODIFIED_BESSEL_K0 = "special_scaled_modified_bessel_k0"(x).heavy().rule(Rule::Float) => special::k0e(x);
     /// [`MODIFIED_BESSEL_K1`] times `e^x`.
-    SCALED_MODIFIED_BESSEL_K1 = "special_scaled_modified_bessel_k1"(x).heavy() => special::k1e(x);
+    SCALED_MODIFIED_BESSEL_K1 = "special_scaled_modified_bessel_k1"(x).heavy().rule(Rule::Float) => special::k1e(x);
     /// The Bessel function of the first kind, of order 0.
-    BESSEL_J0 = "special_bessel_j0"(x).heavy() => special::j0(x);
+    BESSEL_J0 = "special_bessel_j0"(x).heavy().rule(Rule::Float) => special::j0(x);
     /// The Bessel function of the first kind, of order 1.
-    BESSEL_J1 = "special_bessel_j1"(x).heavy() => special::j1(x);
+    BESSEL_J1 = "special_bessel_j1"(x).heavy().rule(Rule::Float) => special::j1(x);
     /// The Bessel function of the second kind, of order 0.
-    BESSEL_Y0 = "special_bessel_y0"(x).heavy() => special::y0(x);
+    BESSEL_Y0 = "special_bessel_y0"(x).heavy().rule(Rule::Float) => special::y0(x);
     /// The Bessel function of the second kind, of order 1.
-    BESSEL_Y1 = "special_bessel_y1"(x).heavy() => special::y1(x);
+    BESSEL_Y1 = "special_bessel_y1"(x).heavy().rule(Rule::Float) => special::y1(x);
     /// The spherical Bessel function of order 0, `sin(x) / x`.
-    SPHERICAL_BESSEL_J0 = "special_spherical_bessel_j0"(x).heavy() => spherical(x);
+    SPHERICAL_BESSEL_J0 = "special_spherical_bessel_j0"(x).heavy().rule(Rule::Float) => spherical(x);
     /// The Airy function.
-    AIRY_AI = "special_airy_ai"(x).heavy() => special::airy_ai(x);
+    AIRY_AI = "special_airy_ai"(x).heavy().rule(Rule::Float) => special::airy_ai(x);
 }

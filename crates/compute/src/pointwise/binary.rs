@@ -1,6 +1,8 @@
 //! Functions of two tensors beside arithmetic: angles, lengths, logarithms, signs, bits.
 
 use crate::functions;
+use crate::pointwise::complex;
+use crate::pointwise::rule::Rule;
 use dml_kernel::math::comparison::{equal, less, maximum};
 use dml_kernel::math::{self, special};
 use dml_kernel::{ScalarType, Value};
@@ -38,7 +40,7 @@ fn divisor<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
 
 functions! {
     /// The angle of the point `(y, x)` in the plane.
-    ATAN2 = "atan2"(x, y) => math::atan2(x, y);
+    ATAN2 = "atan2"(x, y).rule(Rule::Float) => math::atan2(x, y);
     /// `sqrt(x² + y²)`, scaled by the larger one, so that squares do not overflow. An infinity wins
     /// over NaN.
     HYPOT = "hypot"(x, y) => {
@@ -53,11 +55,11 @@ functions! {
         (a.is_inf() | b.is_inf()).select(a.like(f64::INFINITY), length)
     };
     /// `x * log(y)`, 0 where `x` is 0 unless `y` is NaN.
-    XLOGY = "xlogy"(x, y) => times_log(x, y, math::log(y));
+    XLOGY = "xlogy"(x, y).rule(Rule::Float) => times_log(x, y, math::log(y));
     /// `x * log(1 + y)`, 0 where `x` is 0 unless `y` is NaN.
-    XLOG1PY = "xlog1py"(x, y) => times_log(x, y, math::log1p(y));
+    XLOG1PY = "xlog1py"(x, y).rule(Rule::Float) => times_log(x, y, math::log1p(y));
     /// The magnitude of `x` with the sign of `y`.
-    COPYSIGN = "copysign"(x, y) => copysign(x, y);
+    COPYSIGN = "copysign"(x, y).rule(Rule::Float) => copysign(x, y);
     /// 0 below zero, 1 above, `values` at zero.
     HEAVISIDE = "heaviside"(x, values) => {
         if x.scalar() == ScalarType::Bool {
@@ -68,7 +70,7 @@ functions! {
         }
     };
     /// `log(e^x + e^y)`
-    LOGADDEXP = "logaddexp"(x, y) => {
+    LOGADDEXP = "logaddexp"(x, y).of_complex(&complex::LOGADDEXP) => {
         let (m, d) = larger_and_distance(x, y);
         (x.is_inf() & x.eq(y)).select(x, m + math::log1p(math::exp(-d)))
     };

@@ -1,9 +1,11 @@
 //! Division that rounds, and remainders.
 
-use crate::fault::Refusal;
+use crate::fault::{Refusal, refused};
 use crate::functions;
 use crate::pointwise::binary::copysign;
+use crate::pointwise::complex;
 use crate::pointwise::function::{Domain, Function, Guard, Options, Variant};
+use crate::pointwise::rule::Rule;
 use dml_kernel::{DType, Value, convert, math};
 
 /// The 16-bit float dtype to which something is rounded, if any.
@@ -55,7 +57,7 @@ fn divisor<'b>(y: Value<'b>, options: &Options) -> Value<'b> {
 
 functions! {
     /// `x / y` of floats.
-    DIV = "div"(x, y) => x / y;
+    DIV = "div"(x, y).rule(Rule::Float).of_complex(&complex::DIV) => x / y;
     /// `trunc(x / y)`; integers by zero are refused.
     DIV_TRUNC = "div_trunc"(x, y | o).guarded(DIVISOR) => quotient(dividend(x, o), y, steps(o));
     /// `floor(x / y)`; integers by zero are refused.
@@ -63,16 +65,15 @@ functions! {
     /// The remainder with the sign of the divisor, as Python's `%`.
     REMAINDER = "remainder"(x, y | o).guarded(DIVISOR) => modulo(dividend(x, o), divisor(y, o));
     /// The remainder with the sign of the dividend, as C's `%`.
-    FMOD = "fmod"(x, y | o).guarded(DIVISOR) => rest(dividend(x, o), divisor(y, o));
+    FMOD = "fmod"(x, y | o).guarded(DIVISOR) => remainder(dividend(x, o), divisor(y, o));
 }
 
 /// The second operand, which the CPU does not divide integers by where it is zero.
-const DIVISOR: &[Guard] =
-    &[Guard { operand: 1, domain: Domain::Divisor, refusal: Refusal::Value("ZeroDivisionError") }];
+const DIVISOR: &[Guard] = &[Guard { operand: 1, domain: Domain::Divisor, refusal: Refusal::Value(refused::DIVISOR) }];
 
 /// An integer divisor that no driver divides by wrongly: 1 in place of 0, and of -1, whose quotient
 /// is a negation.
-fn safe<'b>(divisor: Value<'b>) -> Value<'b> {
+fn safe_divisor<'b>(divisor: Value<'b>) -> Value<'b> {
     let zero = divisor.eq(0);
     let unsafe_ = if divisor.scalar().is_signed() { zero | divisor.eq(-1) } else { zero };
     unsafe_.select(divisor.like(1.0), divisor)
@@ -83,7 +84,7 @@ fn quotient<'b>(a: Value<'b>, b: Value<'b>, steps: Precision) -> Value<'b> {
     match a.scalar() {
         s if s.is_float() => steps.round(a / b).trunc(),
         s => {
-            let plain = a / safe(b);
+            let plain = a / safe_divisor(b);
             let quotient = if s.is_signed() { b.eq(-1).select(-a, plain) } else { plain };
             b.eq(0).select(a.like(0.0), quotient)
         }
@@ -92,7 +93,7 @@ fn quotient<'b>(a: Value<'b>, b: Value<'b>, steps: Precision) -> Value<'b> {
 
 /// `a - b * trunc(a / b)`, exact. Not by a remainder instruction: Vulkan leaves it undefined for
 /// negative numbers.
-fn rest<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
+fn remainder<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
     match a.scalar() {
         s if s.is_float() => math::fmod(a, b),
         _ => b.eq(0).select(a.like(0.0), a - b * quotient(a, b, Precision(None))),
@@ -100,7 +101,7 @@ fn rest<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
 }
 
 /// Whether a remainder's sign is not the divisor's, and it is not zero.
-fn crosses<'b>(rest: Value<'b>, b: Value<'b>) -> Value<'b> {
+fn has_wrong_sign<'b>(rest: Value<'b>, b: Value<'b>) -> Value<'b> {
     if rest.scalar().is_float() {
         let divisor = b.is_below_zero();
         return (rest.is_above_zero() & divisor) | (rest.is_below_zero() & !divisor);
@@ -110,9 +111,9 @@ fn crosses<'b>(rest: Value<'b>, b: Value<'b>) -> Value<'b> {
 
 /// The remainder with the divisor's sign.
 fn modulo<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
-    let rest = rest(a, b);
+    let rest = remainder(a, b);
     let other = if a.scalar().is_float() { math::special::sum(rest, b) } else { rest + b };
-    crosses(rest, b).select(other, rest)
+    has_wrong_sign(rest, b).select(other, rest)
 }
 
 /// The quotient rounded down. For floats by Python's algorithm, which CPU follows: `a - mod` is a
@@ -122,7 +123,7 @@ fn floor_quotient<'b>(a: Value<'b>, b: Value<'b>, steps: Precision) -> Value<'b>
         s if s.is_float() => {
             let modulus = math::fmod(a, b);
             let exact = steps.round(steps.round(math::special::sum(a, -modulus)) / b);
-            let exact = crosses(modulus, b).select(steps.round(exact - 1.0), exact);
+            let exact = has_wrong_sign(modulus, b).select(steps.round(exact - 1.0), exact);
             let floor = exact.floor();
             let floor = (exact - floor).gt(0.5).select(floor + 1.0, floor);
             let plain = a / b;
@@ -130,8 +131,8 @@ fn floor_quotient<'b>(a: Value<'b>, b: Value<'b>, steps: Precision) -> Value<'b>
             b.is_zero().select(plain, exact.eq(0).select(zero, floor))
         }
         _ => {
-            let (q, r) = (quotient(a, b, steps), rest(a, b));
-            crosses(r, b).select(q - 1, q)
+            let (q, r) = (quotient(a, b, steps), remainder(a, b));
+            has_wrong_sign(r, b).select(q - 1, q)
         }
     }
 }

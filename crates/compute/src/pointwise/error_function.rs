@@ -2,6 +2,7 @@
 //! distribution's functions.
 
 use crate::functions;
+use crate::pointwise::rule::Rule;
 use dml_kernel::{Value, math};
 use math::special;
 
@@ -21,11 +22,11 @@ fn log_ndtr(x: Value<'_>) -> Value<'_> {
 
 functions! {
     /// The inverse of the error function.
-    ERFINV = "erfinv"(x).heavy() => special::erfinv(x);
+    ERFINV = "erfinv"(x).heavy().rule(Rule::Float) => special::erfinv(x);
     /// The scaled complement of the error function, `e^(x²) erfc(x)`.
-    ERFCX = "erfcx"(x).heavy() => special::erfcx(x);
+    ERFCX = "erfcx"(x).heavy().rule(Rule::Float) => special::erfcx(x);
     /// The inverse of the normal distribution function.
-    NDTRI = "ndtri"(x).heavy() => special::ndtri(x);
+    NDTRI = "ndtri"(x).heavy().rule(Rule::Float) => special::ndtri(x);
     /// The logarithm of the normal distribution function.
-    LOG_NDTR = "log_ndtr"(x).heavy() => log_ndtr(x);
+    LOG_NDTR = "log_ndtr"(x).heavy().rule(Rule::Float) => log_ndtr(x);
 }

@@ -1,11 +1,11 @@
-//! A function of one element of each operand: the entries of the catalogue of elementwise
-//! functions.
+//! Functions of one element of each operand: the entries of the catalogue of elementwise functions.
 //!
-//! An entry is a `static` item: its name and its body are one thing. A kernel's specialisation
-//! holds a reference to the entry and compares addresses, so two functions cannot share a
-//! specialisation, whatever their names.
+//! An entry is a `static` item, which has both its name and its body. A kernel's specialisation has
+//! a reference to the entry and compares addresses, so two functions cannot share a specialisation,
+//! whatever their names.
 
 use crate::fault::Refusal;
+use crate::pointwise::rule::{Dtypes, Rule};
 use dml_kernel::math::complex::Complex;
 use dml_kernel::{DType, Value};
 use std::fmt;
@@ -13,29 +13,36 @@ use std::hash::{Hash, Hasher};
 use std::ptr;
 
 /// An entry of the catalogue, declared by [`functions!`](crate::functions) or
-/// [`complex_functions!`](crate::complex_functions). Equal to itself alone.
+/// [`complex_functions!`](crate::complex_functions). Compared by address.
 pub struct Function {
-    /// The name of its kernels.
+    /// The name of the function's kernels.
     pub name: &'static str,
     /// The names of its arguments; `None` if their number depends on the options.
     pub arguments: Option<&'static [&'static str]>,
-    /// What it computes, in the words of its documentation.
+    /// A description: the text of its documentation.
     pub summary: &'static str,
-    /// A body of hundreds of instructions: an invocation computes one element instead of several,
-    /// so that the body is compiled once.
+    /// The body has hundreds of instructions: an invocation computes one element instead of
+    /// several, so that the body is compiled once.
     pub heavy: bool,
-    /// It is of integers alone.
+    /// The function supports integers only.
     pub integers: bool,
-    /// Values of operands that are refused: the device reports them, and the error is raised at the
-    /// next synchronisation or launch.
+    /// The rule for the dtype of the result; for a function of complex numbers, given their common
+    /// dtype.
+    pub rule: Rule,
+    /// The dtypes of arguments.
+    pub takes: Dtypes,
+    /// The corresponding function of complex numbers.
+    pub complex: Option<&'static Function>,
+    /// Invalid values of operands: the device reports them, and the error is raised at the next
+    /// synchronisation or launch.
     pub guards: &'static [Guard],
     body: Body,
 }
 
-/// What is computed of one element of each operand, in the compute type of the common dtype.
+/// The computation for one element of each operand, in the compute type of the common dtype.
 enum Body {
     Real(RealBody),
-    /// The options' flags say which operands are pairs of a real and an imaginary part.
+    /// The options' flags mark the operands that are pairs of a real and an imaginary part.
     Complex(ComplexBody),
 }
 
@@ -45,12 +52,12 @@ pub type RealBody = for<'b> fn(&[Value<'b>], &Options) -> Vec<Value<'b>>;
 /// See [`complex_functions!`](crate::complex_functions).
 pub type ComplexBody = for<'b> fn(&[Complex<'b>]) -> Vec<Value<'b>>;
 
-/// Choices that change what a function computes.
+/// Options that change a function's computation.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Options {
-    /// Each function says what they mean.
+    /// Each function defines their meaning.
     pub flags: [bool; 8],
-    /// A dtype that the operands do not show, for functions that read it.
+    /// A dtype that does not follow from the operands, for functions that use it.
     pub dtype: DType,
 }
 
@@ -60,7 +67,7 @@ impl Default for Options {
     }
 }
 
-/// A function with its options: everything that says what is computed.
+/// A function with its options: everything that determines the computation.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Variant {
     /// The function.
@@ -80,25 +87,25 @@ impl From<&'static Function> for Variant {
 }
 
 impl Variant {
-    /// With these flags, at most eight; others are false.
+    /// Sets these flags, at most eight; others are false.
     pub fn with<const N: usize>(mut self, flags: [bool; N]) -> Self {
         self.options.flags[..N].copy_from_slice(&flags);
         self
     }
 
-    /// With this dtype as an option.
+    /// Sets the dtype option.
     pub fn of(mut self, dtype: DType) -> Self {
         self.options.dtype = dtype;
         self
     }
 
-    /// The guards whose values are reported.
+    /// The guards whose violations are reported.
     pub fn guards(&self) -> &'static [Guard] {
         if self.unguarded { &[] } else { self.function.guards }
     }
 
-    /// `count` results of one element of each operand. Results beyond them are dropped; a missing
-    /// one is the imaginary part of a real result, which is 0.
+    /// `count` results for one element of each operand. Further results are dropped; a missing one
+    /// is the imaginary part of a real result, which is 0.
     pub fn results<'b>(&self, operands: &[Value<'b>], count: usize) -> Vec<Value<'b>> {
         let mut results = self.function.results(operands, &self.options);
         if let Some(dtype) = self.rounded {
@@ -141,7 +148,18 @@ impl Function {
         summary: &'static str,
         body: Body,
     ) -> Self {
-        Function { name, arguments, summary, heavy: false, integers: false, guards: &[], body }
+        Function {
+            name,
+            arguments,
+            summary,
+            heavy: false,
+            integers: false,
+            rule: Rule::Promote,
+            takes: Dtypes::Any,
+            complex: None,
+            guards: &[],
+            body,
+        }
     }
 
     /// See [`heavy`](Self::heavy).
@@ -154,12 +172,27 @@ impl Function {
         Function { integers: true, ..self }
     }
 
+    /// See [`rule`](Self::rule).
+    pub const fn rule(self, rule: Rule) -> Self {
+        Function { rule, ..self }
+    }
+
+    /// See [`takes`](Self::takes).
+    pub const fn takes(self, takes: Dtypes) -> Self {
+        Function { takes, ..self }
+    }
+
+    /// See [`complex`](Self::complex).
+    pub const fn of_complex(self, function: &'static Function) -> Self {
+        Function { complex: Some(function), ..self }
+    }
+
     /// See [`guards`](Self::guards).
     pub const fn guarded(self, guards: &'static [Guard]) -> Self {
         Function { guards, ..self }
     }
 
-    /// The function with these flags, at most eight.
+    /// The function with these flags set, at most eight.
     pub fn with<const N: usize>(&'static self, flags: [bool; N]) -> Variant {
         Variant::from(self).with(flags)
     }
@@ -169,7 +202,7 @@ impl Function {
         Variant::from(self).of(dtype)
     }
 
-    /// The results of one element of each operand.
+    /// The results for one element of each operand.
     pub fn results<'b>(&self, operands: &[Value<'b>], options: &Options) -> Vec<Value<'b>> {
         match self.body {
             Body::Real(body) => body(operands, options),
@@ -182,13 +215,13 @@ impl Function {
         self.results(&[x], &Options::default())[0]
     }
 
-    /// Whether it is of complex numbers.
+    /// Whether it is a function of complex numbers.
     pub fn is_complex(&self) -> bool {
         matches!(self.body, Body::Complex(_))
     }
 }
 
-/// Operands as complex numbers: those whose flag is set have two parts, others are real.
+/// Operands as complex numbers: an operand whose flag is set has two parts, others are real.
 fn pairs<'b>(mut operands: &[Value<'b>], flags: &[bool; 8]) -> Vec<Complex<'b>> {
     let mut numbers = Vec::new();
     let mut flags = flags.iter();
@@ -230,21 +263,21 @@ impl fmt::Debug for Function {
     }
 }
 
-/// Which values of an operand are refused.
+/// The valid values of an operand.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Guard {
-    /// The operand, among all of the function.
+    /// Index of the operand.
     pub operand: usize,
-    /// The values that it may have.
+    /// The valid values.
     pub domain: Domain,
-    /// What is said of others.
+    /// The error for other values.
     pub refusal: Refusal,
 }
 
-/// The values that an operand may have.
+/// A set of valid values.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Domain {
-    /// Of integers all but 0, of floats all.
+    /// For integers all except 0, for floats all.
     Divisor,
     /// 0 to 1, not NaN.
     Probability,
@@ -253,7 +286,7 @@ pub enum Domain {
 }
 
 impl Domain {
-    /// Whether a value is none of these.
+    /// Whether a value is not in this set.
     pub fn lacks(self, x: Value<'_>) -> Value<'_> {
         match self {
             Domain::Divisor => x.eq(0),
@@ -261,123 +294,4 @@ impl Domain {
             Domain::Deviation => !x.ge(0) | x.is_below_zero(),
         }
     }
-}
-
-/// What the body of a function may return.
-pub trait Results<'b> {
-    /// One value for each output: of a complex number its parts.
-    fn list(self) -> Vec<Value<'b>>;
-}
-
-impl<'b> Results<'b> for Value<'b> {
-    fn list(self) -> Vec<Value<'b>> {
-        vec![self]
-    }
-}
-
-impl<'b> Results<'b> for Complex<'b> {
-    fn list(self) -> Vec<Value<'b>> {
-        self.parts()
-    }
-}
-
-impl<'b, const N: usize> Results<'b> for [Value<'b>; N] {
-    fn list(self) -> Vec<Value<'b>> {
-        self.into()
-    }
-}
-
-impl<'b> Results<'b> for Vec<Value<'b>> {
-    fn list(self) -> Vec<Value<'b>> {
-        self
-    }
-}
-
-/// The arguments of a body by position.
-pub fn take<T: Copy, const N: usize>(operands: &[T]) -> [T; N] {
-    std::array::from_fn(|i| operands[i])
-}
-
-/// Declares functions of numbers, and the list `FUNCTIONS` of them:
-///
-/// ```
-/// dml_compute::functions! {
-///     /// `x / (1 + e^-x)`
-///     SILU = "silu"(x) => x / (1.0 + dml_kernel::math::exp(-x));
-/// }
-/// ```
-///
-/// The arguments are one element of each operand, in the compute type of the dtype in which the
-/// operands meet. `(..v)` names them all together. `| o` after them names the [`Options`].
-/// Modifiers such as `.heavy()` follow the arguments. The body is an expression of one value or of
-/// several.
-#[macro_export]
-macro_rules! functions {
-    ($($(#[doc = $doc:literal])* $name:ident = $text:literal $arguments:tt
-        $(.$modifier:ident($($value:expr),*))* => $body:expr;)*) => {
-        $(
-            $(#[doc = $doc])*
-            pub static $name: $crate::pointwise::function::Function =
-                $crate::pointwise::function::Function::real(
-                    $text,
-                    $crate::function_parts!(names $arguments),
-                    concat!($($doc, "\n"),*),
-                    $crate::function_parts!(body $arguments $body),
-                )$(.$modifier($($value),*))*;
-        )*
-        /// The functions that this file declares.
-        pub static FUNCTIONS: &[&$crate::pointwise::function::Function] = &[$(&$name),*];
-    };
-}
-
-/// [`functions!`](crate::functions) of complex numbers, and the list `COMPLEX_FUNCTIONS` of them.
-/// Their bodies yield complex numbers or single values, and have no options.
-#[macro_export]
-macro_rules! complex_functions {
-    ($($(#[doc = $doc:literal])* $name:ident = $text:literal $arguments:tt => $body:expr;)*) => {
-        $(
-            $(#[doc = $doc])*
-            pub static $name: $crate::pointwise::function::Function =
-                $crate::pointwise::function::Function::complex(
-                    $text,
-                    $crate::function_parts!(names $arguments),
-                    concat!($($doc, "\n"),*),
-                    $crate::function_parts!(complex $arguments $body),
-                );
-        )*
-        /// The functions of complex numbers that this file declares.
-        pub static COMPLEX_FUNCTIONS: &[&$crate::pointwise::function::Function] = &[$(&$name),*];
-    };
-}
-
-/// The names of a function's arguments, and its body as a function of a list.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! function_parts {
-    (names (..$v:ident $(| $options:ident)?)) => { None };
-    (names ($($x:ident),* $(| $options:ident)?)) => { Some(&[$(stringify!($x)),*]) };
-    (body (..$v:ident) $body:expr) => {
-        |$v, _| $crate::pointwise::function::Results::list($body)
-    };
-    (body (..$v:ident | $options:ident) $body:expr) => {
-        |$v, $options| $crate::pointwise::function::Results::list($body)
-    };
-    (body ($($x:ident),*) $body:expr) => {
-        |operands, _| {
-            let [$($x),*] = $crate::pointwise::function::take(operands);
-            $crate::pointwise::function::Results::list($body)
-        }
-    };
-    (body ($($x:ident),* | $options:ident) $body:expr) => {
-        |operands, $options| {
-            let [$($x),*] = $crate::pointwise::function::take(operands);
-            $crate::pointwise::function::Results::list($body)
-        }
-    };
-    (complex ($($x:ident),*) $body:expr) => {
-        |operands| {
-            let [$($x),*] = $crate::pointwise::function::take(operands);
-            $crate::pointwise::function::Results::list($body)
-        }
-    };
 }

@@ -14,12 +14,13 @@ pub fn halves(x: &View, dim: usize) -> [View; 2] {
     [x.narrow(dim, 0, n), x.narrow(dim, n, n)]
 }
 
+/// Tensors as the inputs of a function.
 pub fn inputs(tensors: &[&View]) -> SmallVec<[Input; 6]> {
     tensors.iter().map(|&t| Input::Tensor(t.clone())).collect()
 }
 
-/// The slope of the sigmoid at a place where it is `s`.
-fn slope(s: Value<'_>) -> Value<'_> {
+/// The derivative of the sigmoid where its value is `s`.
+fn sigmoid_derivative(s: Value<'_>) -> Value<'_> {
     s * (1.0 - s)
 }
 
@@ -29,7 +30,7 @@ functions! {
     /// The gradients of `a` and `b`.
     GLU_BACKWARD = "glu_backward"(grad, a, b) => {
         let s = math::sigmoid(b);
-        [grad * s, grad * a * slope(s)]
+        [grad * s, grad * a * sigmoid_derivative(s)]
     };
     /// How the result `y` changes along `da` and `db`.
     GLU_JVP = "glu_jvp"(y, b, da, db) => {
@@ -39,7 +40,7 @@ functions! {
     /// How the gradients of `a` and `b` change along `dg`, `da` and `db`.
     GLU_BACKWARD_JVP = "glu_backward_jvp"(g, dg, a, b, da, db) => {
         let s = math::sigmoid(b);
-        let ds = slope(s);
+        let ds = sigmoid_derivative(s);
         let change = dg * a + g * da + g * a * (1.0 - 2.0 * s) * db;
         [dg * s + g * ds * db, change * ds]
     };

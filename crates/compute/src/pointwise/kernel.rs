@@ -3,10 +3,11 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::fault::{Fault, Reporter};
+use crate::pointwise::expr::Expr;
 use crate::pointwise::function::{Domain, Guard, Variant};
 use crate::primitives::kernel::number_word;
 use crate::scalar::Scalar as Number;
-use crate::view::layout::{self, Layout, LayoutSpec, Walked};
+use crate::view::layout::{self, Layout, LayoutParameter, LayoutSpec};
 use crate::view::{Dims, View};
 use dml_engine::{Parameter, Pointwise, PointwiseInput, PointwiseParameters};
 use dml_kernel::dense::{self, GROUP, linear_id};
@@ -22,7 +23,7 @@ pub enum Input {
     Number(Number, DType),
 }
 
-/// An [`Input`] that is only looked at.
+/// An [`Input`] by reference.
 #[derive(Copy, Clone, Debug)]
 pub enum Operand<'t> {
     /// A tensor on the call's device.
@@ -34,7 +35,7 @@ pub enum Operand<'t> {
 /// The inputs of one kernel.
 pub type Operands<'t> = SmallVec<[Operand<'t>; 8]>;
 
-/// The inputs to be looked at.
+/// The inputs by reference.
 pub fn operands(inputs: &[Input]) -> Operands<'_> {
     let mut all = Operands::new();
     for input in inputs {
@@ -54,48 +55,55 @@ pub fn tensors<'o, 't>(operands: &'o [Operand<'t>]) -> impl Iterator<Item = &'t 
     })
 }
 
-/// How the elements are walked.
+/// The iteration over elements.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-enum Walk {
-    /// All dense or constant: `lanes` neighbours an invocation, in wide accesses.
+enum Iteration {
+    /// All operands are dense or constant: `lanes` adjacent elements per invocation, in vector
+    /// accesses.
     Dense { lanes: u32 },
     /// Any strides.
     Strided { rank: u32 },
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
-    /// What is computed.
-    variant: Variant,
+    /// The computation.
+    expr: Expr,
     /// The dtype that inputs are converted to.
     common: DType,
     outs: SmallVec<[DType; 2]>,
     inputs: SmallVec<[PointwiseInput; 4]>,
-    walk: Walk,
+    iteration: Iteration,
     index: ScalarType,
 }
 
-/// How the operands of one launch are walked.
+/// The iteration over the operands of one launch.
 struct Plan {
-    walk: Walk,
-    /// The type of an index.
+    iteration: Iteration,
+    /// Integer type of indices.
     index: ScalarType,
-    /// A bit an operand, the last one's lowest: it is one element for all. Of a dense walk.
+    /// Bitmask, with the last operand's bit lowest: the operand is one element for all. For a dense
+    /// iteration.
     constants: u32,
-    /// The dimensions of a strided walk.
+    /// The dimensions of a strided iteration.
     layout: Option<Layout>,
 }
 
 impl Plan {
-    /// For tensors that broadcast to the first one's shape, of which there are `numel` elements.
+    /// For tensors that broadcast to the first one's shape, which has `numel` elements.
     fn new(tensors: &[&View], numel: i64, heavy: bool) -> Plan {
         let first = tensors[0];
-        // The common case needs no layout: the same contiguous shape everywhere.
+        // The common case needs no layout: all have the same contiguous shape.
         let alike = |t: &&View| t.strides == first.strides && t.sizes == first.sizes;
         if numel > 1 && first.is_contiguous() && tensors[1..].iter().all(alike) {
             let lanes = lanes(tensors, 0, heavy);
-            return Plan { walk: Walk::Dense { lanes }, index: layout::index_type(numel), constants: 0, layout: None };
+            return Plan {
+                iteration: Iteration::Dense { lanes },
+                index: layout::index_type(numel),
+                constants: 0,
+                layout: None,
+            };
         }
         Self::of_layout(tensors, heavy)
     }
@@ -104,14 +112,14 @@ impl Plan {
         let sizes = &tensors[0].sizes;
         let expanded: SmallVec<[Dims; 6]> = tensors.iter().map(|t| t.expanded_strides(sizes)).collect();
         let strides: SmallVec<[&[i64]; 6]> = expanded.iter().map(Dims::as_slice).collect();
-        let layout = Layout::walk(sizes, &strides, &layout::order(sizes, &strides));
+        let layout = Layout::in_order(sizes, &strides, &layout::order(sizes, &strides));
         let (index, rank) = (layout.index, layout.rank() as u32);
         let operands = 0..tensors.len();
         if !layout.is_dense(0) || !operands.clone().all(|i| layout.is_dense(i) || layout.is_constant(i)) {
-            return Plan { walk: Walk::Strided { rank }, index, constants: 0, layout: Some(layout) };
+            return Plan { iteration: Iteration::Strided { rank }, index, constants: 0, layout: Some(layout) };
         }
         let constants = operands.fold(0, |bits, i| bits << 1 | u32::from(layout.is_constant(i)));
-        Plan { walk: Walk::Dense { lanes: lanes(tensors, constants, heavy) }, index, constants, layout: None }
+        Plan { iteration: Iteration::Dense { lanes: lanes(tensors, constants, heavy) }, index, constants, layout: None }
     }
 }
 
@@ -120,8 +128,8 @@ fn is_constant(constants: u32, count: usize, i: usize) -> bool {
     constants >> (count - 1 - i) & 1 == 1
 }
 
-/// Neighbours that an invocation of a dense walk computes: 16 bytes of the widest operand, where
-/// all are aligned.
+/// Adjacent elements that an invocation of a dense iteration computes: 16 bytes of the widest
+/// operand, if all are aligned.
 fn lanes(tensors: &[&View], constants: u32, heavy: bool) -> u32 {
     if heavy {
         return 1;
@@ -140,10 +148,15 @@ pub fn run(cx: &Context, function: impl Into<Variant>, outs: &[&View], inputs: &
     run_operands(cx, function.into(), outs, &operands(inputs), common)
 }
 
-/// [`run`] of operands that are only looked at.
+/// [`run`] for operands by reference.
 pub fn run_operands(cx: &Context, variant: Variant, outs: &[&View], inputs: &[Operand], common: DType) -> Result<()> {
+    run_expr(cx, Expr::of(variant, inputs.len()), outs, inputs, common)
+}
+
+/// [`run_operands`] for an expression of the inputs.
+pub fn run_expr(cx: &Context, expr: Expr, outs: &[&View], inputs: &[Operand], common: DType) -> Result<()> {
     let numel = outs[0].numel();
-    if numel == 0 || cx.infers() {
+    if numel == 0 || cx.needs_no_kernel() {
         return Ok(());
     }
     let mut all: SmallVec<[&View; 8]> = SmallVec::from_slice(outs);
@@ -151,10 +164,11 @@ pub fn run_operands(cx: &Context, variant: Variant, outs: &[&View], inputs: &[Op
         all.push(t);
     }
     let compute = common.compute();
-    // Doubles in software are long, too.
-    let in_software = || compute == ScalarType::F64 && !cx.device.info().capabilities.f64;
-    let Plan { walk, index, constants, layout } = Plan::new(&all, numel, variant.function.heavy || in_software());
-    let mut spec = Spec { variant, common, outs: SmallVec::new(), inputs: SmallVec::new(), walk, index };
+    // So is f64 in software, and where registers are few: it takes two of 32 bits.
+    let can = &cx.device.info().capabilities;
+    let is_heavy_f64 = || compute == ScalarType::F64 && (!can.f64 || can.has_few_registers());
+    let Plan { iteration, index, constants, layout } = Plan::new(&all, numel, expr.is_heavy() || is_heavy_f64());
+    let mut spec = Spec { expr, common, outs: SmallVec::new(), inputs: SmallVec::new(), iteration, index };
     for t in outs {
         spec.outs.push(t.dtype);
     }
@@ -170,7 +184,7 @@ pub fn run_operands(cx: &Context, variant: Variant, outs: &[&View], inputs: &[Op
         });
     }
     let kernel = cx.device.pointwise_kernel(&spec, || (spec.build(), spec.describe()))?;
-    let lanes = if let Walk::Dense { lanes } = walk { lanes } else { 1 };
+    let lanes = if let Iteration::Dense { lanes } = iteration { lanes } else { 1 };
     let groups = dense::groups((numel as u64).div_ceil(u64::from(lanes)));
     cx.enqueue_with(kernel, groups, |block| {
         for t in outs {
@@ -191,16 +205,16 @@ pub fn run_operands(cx: &Context, variant: Variant, outs: &[&View], inputs: &[Op
             Fault::pass(&cx.fault_of(guard.refusal), &(), block);
         }
         if let Some(layout) = &layout {
-            Walked::pass(&layout, &layout.spec(), block);
+            LayoutParameter::pass(&layout, &layout.spec(), block);
         }
     })
 }
 
 impl Spec {
-    /// What of the operands' values is reported.
+    /// The guards whose violations are reported.
     fn guards(&self) -> impl Iterator<Item = Guard> + use<> {
         let integers = self.common.is_integer();
-        let all = self.variant.guards().iter().copied();
+        let all = self.expr.guards().iter().copied();
         all.filter(move |guard| integers || guard.domain != Domain::Divisor)
     }
 
@@ -213,7 +227,7 @@ impl Spec {
     }
 
     fn build(&self) -> Kernel {
-        let b = Builder::new(self.variant.function.name, [GROUP, 1, 1]);
+        let b = Builder::new(self.expr.name(), [GROUP, 1, 1]);
         let p = PointwiseParameters::declare(&b, self.outs.iter().copied(), self.inputs.iter().copied(), self.index);
         let guards: Vec<(Guard, Reporter)> =
             self.guards().map(|guard| (guard, Fault::declare(&b, "fault", &()))).collect();
@@ -229,17 +243,17 @@ impl Spec {
             for (guard, fault) in &guards {
                 b.if_(guard.domain.lacks(values[guard.operand]), || fault.report_value());
             }
-            self.variant.results(&values, self.outs.len())
+            self.expr.results(&values, self.outs.len())
         };
-        match self.walk {
-            Walk::Dense { lanes } => {
+        match self.iteration {
+            Iteration::Dense { lanes } => {
                 let read: Vec<_> =
                     p.tensors.iter().zip(self.tensors()).map(|(&t, (_, constant))| (t, constant)).collect();
                 dense::write(&b, p.numel, lanes, &p.outs, &read, &compute);
             }
-            Walk::Strided { rank } => {
+            Iteration::Strided { rank } => {
                 let operands = (p.outs.len() + p.tensors.len()) as u32;
-                let layout = Walked::declare(&b, "layout", &LayoutSpec { rank, operands, index: self.index });
+                let layout = LayoutParameter::declare(&b, "layout", &LayoutSpec { rank, operands, index: self.index });
                 let i = linear_id(&b, self.index);
                 b.if_(i.lt(p.numel), || {
                     let offsets = layout.offsets(&b, i);
@@ -254,10 +268,13 @@ impl Spec {
         b.finish()
     }
 
-    /// What the queue must know of the kernel to fuse it with others: of a dense walk in 32 bits
+    /// The kernel's description for fusion by the queue: for a dense iteration with 32-bit indices
     /// that reports nothing.
     fn describe(&self) -> Option<Pointwise> {
-        if !matches!(self.walk, Walk::Dense { .. }) || self.index != ScalarType::U32 || self.guards().next().is_some() {
+        if !matches!(self.iteration, Iteration::Dense { .. })
+            || self.index != ScalarType::U32
+            || self.guards().next().is_some()
+        {
             return None;
         }
         let types: SmallVec<[ScalarType; 4]> = self
@@ -278,14 +295,14 @@ impl Spec {
                     _ => x,
                 })
                 .collect();
-            self.variant.results(&common_values, self.outs.len())
+            self.expr.results(&common_values, self.outs.len())
         })?;
         Some(Pointwise { element, outs: self.outs.clone(), inputs: self.inputs.clone() })
     }
 }
 
 /// The values of all inputs for one element in the common dtype's compute type, given the numbers,
-/// and the values and dtypes of the tensors that stand between them.
+/// and the values and dtypes of the tensors between them.
 pub fn assemble<'b>(
     numbers: &[Option<Value<'b>>],
     tensors: &[Value<'b>],

@@ -9,8 +9,9 @@
 //! program that does.
 
 use crate::functions;
+use crate::pointwise::rule::Rule;
 use crate::pointwise::special::acosh;
-use crate::primitives::loops::SOFTWARE_TURNS;
+use crate::primitives::loops::MAX_SOFTWARE_ITERATIONS;
 use dml_kernel::math::special::fused;
 use dml_kernel::{ScalarType, Value, math};
 
@@ -26,7 +27,7 @@ fn valid<'b>(x: Value<'b>, n: Value<'b>, body: impl Fn(Value<'b>, Value<'b>) -> 
 const MAX_STEPS: f64 = (1 << 20) as f64;
 
 /// Steps that are a turn of a recurrence's loop on a software adapter.
-const SOFTWARE_STEPS: u32 = (MAX_STEPS as u64 / SOFTWARE_TURNS + 1) as u32;
+const SOFTWARE_STEPS: u32 = (MAX_STEPS as u64 / MAX_SOFTWARE_ITERATIONS + 1) as u32;
 
 /// NaN where a recurrence of degree n takes too many steps.
 fn bounded<'b>(n: Value<'b>, value: Value<'b>) -> Value<'b> {
@@ -175,59 +176,59 @@ fn legendre<'b>(x: Value<'b>, n: Value<'b>, steps: u32) -> Value<'b> {
 
 functions! {
     /// Chebyshev's polynomial of the first kind, of degree `n`.
-    CHEBYSHEV_POLYNOMIAL_T = "chebyshev_polynomial_t"(x, n).heavy() => {
+    CHEBYSHEV_POLYNOMIAL_T = "chebyshev_polynomial_t"(x, n).heavy().rule(Rule::Float) => {
         valid(x, n, |x, n| chebyshev(x, n, Kind::T, 6.0))
     };
     /// Chebyshev's polynomial of the second kind, of degree `n`.
-    CHEBYSHEV_POLYNOMIAL_U = "chebyshev_polynomial_u"(x, n).heavy() => {
+    CHEBYSHEV_POLYNOMIAL_U = "chebyshev_polynomial_u"(x, n).heavy().rule(Rule::Float) => {
         valid(x, n, |x, n| chebyshev(x, n, Kind::U, 8.0))
     };
     /// Chebyshev's polynomial of the third kind, of degree `n`.
-    CHEBYSHEV_POLYNOMIAL_V = "chebyshev_polynomial_v"(x, n).heavy() => {
+    CHEBYSHEV_POLYNOMIAL_V = "chebyshev_polynomial_v"(x, n).heavy().rule(Rule::Float) => {
         valid(x, n, |x, n| chebyshev(x, n, Kind::V, 8.0))
     };
     /// Chebyshev's polynomial of the fourth kind, of degree `n`.
-    CHEBYSHEV_POLYNOMIAL_W = "chebyshev_polynomial_w"(x, n).heavy() => {
+    CHEBYSHEV_POLYNOMIAL_W = "chebyshev_polynomial_w"(x, n).heavy().rule(Rule::Float) => {
         valid(x, n, |x, n| chebyshev(x, n, Kind::W, 8.0))
     };
     /// Chebyshev's polynomial of the first kind, of `2x - 1`, of degree `n`.
-    SHIFTED_CHEBYSHEV_POLYNOMIAL_T = "shifted_chebyshev_polynomial_t"(x, n).heavy() => {
+    SHIFTED_CHEBYSHEV_POLYNOMIAL_T = "shifted_chebyshev_polynomial_t"(x, n).heavy().rule(Rule::Float) => {
         valid(x, n, |x, n| chebyshev(x + x - 1.0, n, Kind::T, 6.0))
     };
     /// Chebyshev's polynomial of the second kind, of `2x - 1`, of degree `n`.
-    SHIFTED_CHEBYSHEV_POLYNOMIAL_U = "shifted_chebyshev_polynomial_u"(x, n).heavy() => {
+    SHIFTED_CHEBYSHEV_POLYNOMIAL_U = "shifted_chebyshev_polynomial_u"(x, n).heavy().rule(Rule::Float) => {
         valid(x, n, |x, n| chebyshev(x + x - 1.0, n, Kind::U, 6.0))
     };
     /// Chebyshev's polynomial of the third kind, of `2x - 1`, of degree `n`.
-    SHIFTED_CHEBYSHEV_POLYNOMIAL_V = "shifted_chebyshev_polynomial_v"(x, n).heavy() => {
+    SHIFTED_CHEBYSHEV_POLYNOMIAL_V = "shifted_chebyshev_polynomial_v"(x, n).heavy().rule(Rule::Float) => {
         valid(x, n, |x, n| chebyshev(x + x - 1.0, n, Kind::V, 6.0))
     };
     /// Chebyshev's polynomial of the fourth kind, of `2x - 1`, of degree `n`.
-    SHIFTED_CHEBYSHEV_POLYNOMIAL_W = "shifted_chebyshev_polynomial_w"(x, n).heavy() => {
+    SHIFTED_CHEBYSHEV_POLYNOMIAL_W = "shifted_chebyshev_polynomial_w"(x, n).heavy().rule(Rule::Float) => {
         valid(x, n, |x, n| chebyshev(x + x - 1.0, n, Kind::W, 4.0))
     };
     /// Hermite's polynomial, the physicists', of degree `n`.
-    HERMITE_POLYNOMIAL_H = "hermite_polynomial_h"(x, n).heavy() => {
+    HERMITE_POLYNOMIAL_H = "hermite_polynomial_h"(x, n).heavy().rule(Rule::Float) => {
         valid(x, n, |x, n| hermite(x + x, n, 2.0))
     };
     /// Hermite's polynomial, the probabilists', of degree `n`.
-    HERMITE_POLYNOMIAL_HE = "hermite_polynomial_he"(x, n).heavy() => {
+    HERMITE_POLYNOMIAL_HE = "hermite_polynomial_he"(x, n).heavy().rule(Rule::Float) => {
         valid(x, n, |x, n| hermite(x, n, 1.0))
     };
     /// Laguerre's polynomial, of degree `n`.
-    LAGUERRE_POLYNOMIAL_L = "laguerre_polynomial_l"(x, n).heavy() => {
+    LAGUERRE_POLYNOMIAL_L = "laguerre_polynomial_l"(x, n).heavy().rule(Rule::Float) => {
         valid(x, n, |x, n| laguerre(x, n, 1))
     };
     /// Laguerre's polynomial, several steps a turn of its loop, of degree `n`.
-    LAGUERRE_POLYNOMIAL_L_UNROLLED = "laguerre_polynomial_l_unrolled"(x, n).heavy() => {
+    LAGUERRE_POLYNOMIAL_L_UNROLLED = "laguerre_polynomial_l_unrolled"(x, n).heavy().rule(Rule::Float) => {
         valid(x, n, |x, n| laguerre(x, n, SOFTWARE_STEPS))
     };
     /// Legendre's polynomial, of degree `n`.
-    LEGENDRE_POLYNOMIAL_P = "legendre_polynomial_p"(x, n).heavy() => {
+    LEGENDRE_POLYNOMIAL_P = "legendre_polynomial_p"(x, n).heavy().rule(Rule::Float) => {
         valid(x, n, |x, n| legendre(x, n, 1))
     };
     /// Legendre's polynomial, several steps a turn of its loop, of degree `n`.
-    LEGENDRE_POLYNOMIAL_P_UNROLLED = "legendre_polynomial_p_unrolled"(x, n).heavy() => {
+    LEGENDRE_POLYNOMIAL_P_UNROLLED = "legendre_polynomial_p_unrolled"(x, n).heavy().rule(Rule::Float) => {
         valid(x, n, |x, n| legendre(x, n, SOFTWARE_STEPS))
     };
 }

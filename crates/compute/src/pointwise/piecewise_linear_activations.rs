@@ -2,6 +2,7 @@
 
 use crate::functions;
 use crate::pointwise::binary::copysign;
+use crate::pointwise::unary::negated;
 use dml_kernel::Value;
 use dml_kernel::math::comparison::{less, less_equal};
 
@@ -29,15 +30,15 @@ functions! {
     SOFTSHRINK = "softshrink"(x, lambda) => {
         // Not by `x * 0`, which keeps NaN but which drivers simplify.
         let inside = x.is_nan().select(x, copysign(x.like(0.0), x));
-        less(lambda, x).select(x - lambda, less(x, -lambda).select(x + lambda, inside))
+        less(lambda, x).select(x - lambda, less(x, negated(lambda)).select(x + lambda, inside))
     };
     /// `x` outside of `-lambda` to `lambda`, 0 within.
     HARDSHRINK = "hardshrink"(x, lambda) => {
-        (less_equal(-lambda, x) & less_equal(x, lambda)).select(x.like(0.0), x)
+        (less_equal(negated(lambda), x) & less_equal(x, lambda)).select(x.like(0.0), x)
     };
     /// The gradient of [`SOFTSHRINK`] and of [`HARDSHRINK`].
     SHRINK_BACKWARD = "shrink_backward"(grad, x, lambda) => {
-        (less_equal(-lambda, x) & less_equal(x, lambda)).select(grad.like(0.0), grad)
+        (less_equal(negated(lambda), x) & less_equal(x, lambda)).select(grad.like(0.0), grad)
     };
     /// `x` above 0, else `weight * x`.
     PRELU = "prelu"(x, weight) => less(x.like(0.0), x).select(x, weight * x);

@@ -2,6 +2,7 @@
 
 use crate::functions;
 use crate::pointwise::binary::copysign;
+use crate::pointwise::complex;
 use crate::pointwise::function::Function;
 use dml_kernel::{ScalarType, Value, math};
 
@@ -17,14 +18,14 @@ pub fn to_exponent(exponent: f64, float: bool) -> &'static Function {
         -0.5 if float => &POW_MINUS_HALF,
         -1.0 if float => &POW_MINUS_1,
         -2.0 if float => &POW_MINUS_2,
-        odd if float && is_large_and_odd(odd) => &POW_ODD,
+        odd if float && is_odd_beyond_float32(odd) => &POW_ODD,
         _ => &POW,
     }
 }
 
 functions! {
     /// `base ^ exponent`
-    POW = "pow"(base, exponent) => power(base, exponent);
+    POW = "pow"(base, exponent).of_complex(&complex::POW) => power(base, exponent);
     /// A power to 0.
     POW_0 = "pow_0"(x, _exponent) => x.like(1.0);
     /// A power to 1.
@@ -51,7 +52,7 @@ functions! {
 }
 
 /// Whether an exponent is an odd integer that float32 has no room for: it would become an even one.
-pub fn is_large_and_odd(exponent: f64) -> bool {
+pub fn is_odd_beyond_float32(exponent: f64) -> bool {
     let size = exponent.abs();
     (2f64.powi(24)..2f64.powi(53)).contains(&size) && size % 2.0 == 1.0
 }

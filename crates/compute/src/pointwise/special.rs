@@ -3,18 +3,21 @@
 
 use crate::functions;
 use crate::pointwise::binary::copysign;
+use crate::pointwise::complex;
+use crate::pointwise::rule::Rule;
+use crate::pointwise::unary::negated;
 use dml_kernel::math::comparison::less;
 use dml_kernel::{DType, Value, math};
 
 /// Beyond it, `x^2 + 1` is `x^2` and may overflow.
-const LARGE: f64 = 1e8;
+const SQUARE_DOMINATES: f64 = 1e8;
 
 /// `log(|x| + sqrt(x^2 + 1))` with the sign of x, by log1p for small x.
 fn asinh(x: Value<'_>) -> Value<'_> {
     let a = x.abs();
     let near = math::log1p(a + a * a / (1.0 + math::sqrt(a * a + 1.0)));
     let far = math::log(a) + std::f64::consts::LN_2;
-    copysign(a.gt(LARGE).select(far, near), x)
+    copysign(a.gt(SQUARE_DOMINATES).select(far, near), x)
 }
 
 /// The inverse of the hyperbolic cosine, NaN left of 1.
@@ -22,7 +25,7 @@ pub fn acosh(x: Value<'_>) -> Value<'_> {
     let t = x - 1.0;
     let near = math::log1p(t + math::sqrt(t * (t + 2.0)));
     let far = math::log(x) + std::f64::consts::LN_2;
-    x.lt(1).select(x.like(f64::NAN), x.gt(LARGE).select(far, near))
+    x.lt(1).select(x.like(f64::NAN), x.gt(SQUARE_DOMINATES).select(far, near))
 }
 
 fn atanh(x: Value<'_>) -> Value<'_> {
@@ -36,7 +39,7 @@ fn sinc(x: Value<'_>) -> Value<'_> {
 }
 
 fn entr(x: Value<'_>) -> Value<'_> {
-    let inside = x.is_zero().select(x.like(0.0), math::mul(-x, math::log(x)));
+    let inside = x.is_zero().select(x.like(0.0), math::mul(negated(x), math::log(x)));
     x.is_below_zero().select(x.like(f64::NEG_INFINITY), inside)
 }
 
@@ -52,19 +55,19 @@ pub fn largest(dtype: DType) -> f64 {
 
 functions! {
     /// The inverse of the hyperbolic sine.
-    ASINH = "asinh"(x) => asinh(x);
+    ASINH = "asinh"(x).rule(Rule::Float).of_complex(&complex::ASINH) => asinh(x);
     /// The inverse of the hyperbolic cosine, NaN left of 1.
-    ACOSH = "acosh"(x) => acosh(x);
+    ACOSH = "acosh"(x).rule(Rule::Float).of_complex(&complex::ACOSH) => acosh(x);
     /// The inverse of the hyperbolic tangent.
-    ATANH = "atanh"(x) => atanh(x);
+    ATANH = "atanh"(x).rule(Rule::Float).of_complex(&complex::ATANH) => atanh(x);
     /// `sin(pi x) / (pi x)`, 1 at 0.
-    SINC = "sinc"(x) => sinc(x);
+    SINC = "sinc"(x).rule(Rule::Float).of_complex(&complex::SINC) => sinc(x);
     /// `-x log(x)`, 0 at 0, minus infinity below.
-    ENTR = "entr"(x) => entr(x);
+    ENTR = "entr"(x).rule(Rule::Float) => entr(x);
     /// `log(x / (1 - x))`
-    LOGIT = "logit"(x) => math::log(x / (1.0 - x));
+    LOGIT = "logit"(x).rule(Rule::Float) => math::log(x / (1.0 - x));
     /// [`LOGIT`] of `x` held within `low` and `high`.
-    LOGIT_EPS = "logit_eps"(x, low, high) => {
+    LOGIT_EPS = "logit_eps"(x, low, high).rule(Rule::Float) => {
         let x = less(x, low).select(low, less(high, x).select(high, x));
         math::log(x / (1.0 - x))
     };
@@ -78,7 +81,7 @@ functions! {
         x.is_nan().select(nan, x.is_inf().select(infinite, x))
     };
     /// `x` rounded to digits behind the point: `ten` to their number.
-    ROUND_UP = "round_up"(x, ten) => (x * ten).round() / ten;
+    ROUND_UP = "round_up"(x, ten).rule(Rule::Exact) => (x * ten).round() / ten;
     /// `x` rounded to digits in front of the point: `ten` to their number.
-    ROUND_DOWN = "round_down"(x, ten) => (x / ten).round() * ten;
+    ROUND_DOWN = "round_down"(x, ten).rule(Rule::Exact) => (x / ten).round() * ten;
 }

@@ -1,7 +1,7 @@
-//! Stable sorting of rows by a digit in one workgroup: an invocation holds neighbouring elements in
-//! registers, counts its digits in cells of its own, and the sums of the cells before tell each
-//! element its place (Merrill and Grimshaw, "High performance and scalable radix sorting", Parallel
-//! Processing Letters 21, 2011). Elements change places through shared memory.
+//! Stable sorting of rows by a digit in one workgroup: an invocation holds consecutive elements in
+//! registers, counts their digits in its own counters, and a scan of the counters gives each
+//! element's new index (Merrill and Grimshaw, "High performance and scalable radix sorting",
+//! Parallel Processing Letters 21, 2011). Elements are exchanged through shared memory.
 
 use crate::primitives::prefix_sum;
 use dml_kernel::dense::GROUP;
@@ -10,59 +10,59 @@ use dml_kernel::{Builder, DType, ScalarType, Shared, Value};
 /// Bits of a digit.
 pub const BITS: u32 = 4;
 
-/// Cells of an invocation. Each counts two digits, in its halves.
+/// Counters of an invocation. Each counts two digits, in its halves.
 const CELLS: u32 = 8;
 
-/// In which order elements are held.
+/// The order in which invocations hold elements.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// An invocation has neighbours.
+    /// Each invocation holds consecutive elements.
     Blocked,
-    /// Neighbouring invocations do.
+    /// Neighbouring invocations hold consecutive elements.
     Striped,
 }
 
-/// A workgroup's elements: rows of `threads * each`, of which each invocation has `each`.
+/// The rows of a workgroup, of `threads * elements_per_invocation` elements.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Elements of an invocation, a power of two.
-    pub each: u32,
+    pub elements_per_invocation: u32,
     /// Invocations that share a row, a power of two.
     pub threads: u32,
-    /// Words of an element that have memory of their own, so that they change places at once.
-    pub together: u32,
+    /// Words of an element that have separate shared memory, so that they are exchanged at once.
+    pub separate_words: u32,
 }
 
 impl Shape {
-    /// Elements of a workgroup.
+    /// Number of elements of a workgroup.
     pub fn tile(self) -> u32 {
-        GROUP * self.each
+        GROUP * self.elements_per_invocation
     }
 
-    /// Words of shared memory for one word of every element, and for the cells.
+    /// Words of shared memory for one word of every element, and for the counters.
     fn words(self) -> u32 {
         padded(self.tile().max(CELLS * GROUP))
     }
 
     /// Bytes of shared memory.
     pub fn bytes(self) -> u32 {
-        4 * (self.together * self.words() + 2 * GROUP)
+        4 * (self.separate_words * self.words() + 2 * GROUP)
     }
 }
 
-/// Length of an array in which every 32 words are followed by an unused one: invocations that
-/// access words at a distance of a power of two then use different banks.
+/// Length of an array that is padded with an unused word after every 32 words, so that accesses
+/// with a stride of a power of two have no bank conflicts.
 const fn padded(words: u32) -> u32 {
     words + words / 32
 }
 
-/// Place of a word in such an array.
+/// Index of a word in such an array.
 pub fn bank<'b>(at: Value<'b>) -> Value<'b> {
     at + (at >> 5)
 }
 
-/// The words of a key, low first.
-pub fn halves(key: Value<'_>) -> Vec<Value<'_>> {
+/// The words of a key, the low one first.
+pub fn key_words(key: Value<'_>) -> Vec<Value<'_>> {
     match key.scalar() {
         ScalarType::U64 => vec![key.cast(ScalarType::U32), (key >> 32).cast(ScalarType::U32)],
         _ => vec![key],
@@ -70,12 +70,12 @@ pub fn halves(key: Value<'_>) -> Vec<Value<'_>> {
 }
 
 /// A key of two words.
-pub fn joined<'b>(low: Value<'b>, high: Value<'b>) -> Value<'b> {
+pub fn key_from_words<'b>(low: Value<'b>, high: Value<'b>) -> Value<'b> {
     low.cast(ScalarType::U64) | (high.cast(ScalarType::U64) << 32)
 }
 
-/// The digit at a shift (u32, a multiple of [`BITS`]) of element `k`, whose key of dtype `keys`
-/// lies in the first words.
+/// The digit at bit `shift` (u32, a multiple of [`BITS`]) of element `k`. The key, of dtype `keys`,
+/// is in the first words.
 pub fn digit<'b>(words: &[Vec<Value<'b>>], k: usize, keys: DType, shift: Value<'b>) -> Value<'b> {
     let word = if keys == DType::U64 { shift.ge(32).select(words[1][k], words[0][k]) } else { words[0][k] };
     (word >> (shift & 31)) & ((1 << BITS) - 1)
@@ -84,27 +84,27 @@ pub fn digit<'b>(words: &[Vec<Value<'b>>], k: usize, keys: DType, shift: Value<'
 /// Shared memory in which a workgroup sorts.
 pub struct BlockSort<'b> {
     b: &'b Builder,
-    /// The elements' and cells' sizes.
+    /// Numbers of elements and invocations.
     pub shape: Shape,
     memory: Vec<Shared<'b>>,
     sums: Shared<'b>,
-    /// Index of the invocation, and among those of its row.
+    /// Index of the invocation in the workgroup, and in its row.
     me: Value<'b>,
     lane: Value<'b>,
 }
 
 impl<'b> BlockSort<'b> {
-    /// Declares the memory.
+    /// Declares the shared memory.
     pub fn new(b: &'b Builder, shape: Shape) -> BlockSort<'b> {
-        let memory = (0..shape.together).map(|_| b.shared(ScalarType::U32, 1, shape.words())).collect();
+        let memory = (0..shape.separate_words).map(|_| b.shared(ScalarType::U32, 1, shape.words())).collect();
         let sums = prefix_sum::scratch(b, ScalarType::U32);
         let me = b.local_id(0);
         BlockSort { b, shape, memory, sums, me, lane: me & (shape.threads - 1) }
     }
 
-    /// Places in the tile of the elements that this invocation holds.
-    pub fn places(&self, order: Order) -> Vec<Value<'b>> {
-        let each = self.shape.each;
+    /// Indices in the workgroup of the elements that this invocation holds.
+    pub fn element_indices(&self, order: Order) -> Vec<Value<'b>> {
+        let each = self.shape.elements_per_invocation;
         (0..each)
             .map(|k| match order {
                 Order::Blocked => self.me * each + k,
@@ -113,21 +113,21 @@ impl<'b> BlockSort<'b> {
             .collect()
     }
 
-    /// Places in their row of the elements that this invocation holds of its row.
+    /// Indices in the row of the elements that this invocation holds.
     pub fn columns(&self) -> Vec<Value<'b>> {
-        (0..self.shape.each).map(|k| self.lane * self.shape.each + k).collect()
+        (0..self.shape.elements_per_invocation).map(|k| self.lane * self.shape.elements_per_invocation + k).collect()
     }
 
-    /// Word `at` of the tile, of the first of those that changed places last.
+    /// Loads word `at` of the elements exchanged last; with several words, of the first.
     pub fn load(&self, at: Value<'b>) -> Value<'b> {
         self.memory[0].load(bank(at))
     }
 
-    /// Puts each element's words (u32, by word and element) at its place in the tile, and takes
-    /// those that the order says.
-    pub fn exchange(&self, words: &[Vec<Value<'b>>], places: &[Value<'b>], order: Order) -> Vec<Vec<Value<'b>>> {
-        let from: Vec<Value> = places.iter().map(|&at| bank(at)).collect();
-        let to: Vec<Value> = self.places(order).into_iter().map(bank).collect();
+    /// Exchanges elements: stores each element's words (u32, by word and element) at its new index
+    /// in the workgroup, and loads the elements that the invocation holds in `order`.
+    pub fn exchange(&self, words: &[Vec<Value<'b>>], slots: &[Value<'b>], order: Order) -> Vec<Vec<Value<'b>>> {
+        let from: Vec<Value> = slots.iter().map(|&at| bank(at)).collect();
+        let to: Vec<Value> = self.element_indices(order).into_iter().map(bank).collect();
         let mut moved = Vec::new();
         for together in words.chunks(self.memory.len()) {
             self.b.barrier();
@@ -142,12 +142,13 @@ impl<'b> BlockSort<'b> {
         moved
     }
 
-    /// The place in the tile that each of the invocation's elements has among those of its row, by
-    /// its digit (u32 below 16) and of equal ones by where it is. The elements are held blocked.
+    /// New index in the workgroup of each of the invocation's elements: sorted within its row by
+    /// digit (u32 below 16), and for equal digits by the present index. The elements are in blocked
+    /// order.
     pub fn ranks(&self, digits: &[Value<'b>]) -> Vec<Value<'b>> {
-        let (b, cells, Shape { each, threads, .. }) = (self.b, self.memory[0], self.shape);
-        // Cells lie by row, then by the digit's low bits, then by invocation, so that an invocation
-        // sums up neighbours of its row.
+        let (b, cells, Shape { elements_per_invocation: each, threads, .. }) = (self.b, self.memory[0], self.shape);
+        // Counters are in the order of row, then the digit's low bits, then invocation, so that an
+        // invocation scans consecutive counters of its row.
         let own = bank(self.me * CELLS);
         b.barrier();
         (0..CELLS).for_each(|k| cells.store(own + k, b.u32(0)));
@@ -172,12 +173,12 @@ impl<'b> BlockSort<'b> {
         b.barrier();
         let counts: Vec<Value> = (0..CELLS).map(|k| cells.load(own + k)).collect();
         let total = counts.iter().fold(b.u32(0), |sum, &count| sum + count);
-        let (inclusive, all) = prefix_sum::neighbours(b, self.sums, total, threads);
-        // Digits in the upper halves come after all of those in the lower ones.
-        let mut place = inclusive - total + (all << 16);
+        let (inclusive, all) = prefix_sum::scan_groups(b, self.sums, total, threads);
+        // Digits in the upper halves come after all digits in the lower halves.
+        let mut prefix = inclusive - total + (all << 16);
         for (k, count) in (0..).zip(counts) {
-            cells.store(own + k as u32, place);
-            place = place + count;
+            cells.store(own + k as u32, prefix);
+            prefix = prefix + count;
         }
         b.barrier();
         let row = (self.me - self.lane) * each;

@@ -1,16 +1,16 @@
-//! One kernel for every operator that finds elements through index tensors.
+//! One kernel for all operators that access elements through index tensors.
 //!
-//! It walks a shape. Each element `w` of the walk has a place in the *base*: the sum of the walk's
-//! own strides in the base and of `index[w] * stride` over the selectors. The element there is
-//! read, written or numbered. An index out of range is reported, and nothing happens for its
-//! element.
+//! It iterates over a shape. Each element `w` of the iteration has an offset in the *base* tensor:
+//! `w` times the iteration's strides in the base, plus `index[w] * stride` for each of the
+//! selectors. The element there is read, written or numbered. An index out of range is reported,
+//! and its element is skipped.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::fault::Fault;
 use crate::primitives::kernel::{Input, KernelSpec};
-use crate::primitives::wide_access::Unit;
-use crate::view::layout::{self, Layout, LayoutSpec, Walked};
+use crate::primitives::vector_access::VectorWidth;
+use crate::view::layout::{self, Layout, LayoutParameter, LayoutSpec};
 use crate::view::{Dims, View};
 use dml_engine::interface::{Each, I64, Index, ReadRange, U32, WriteRange};
 use dml_engine::{ArgumentBlock, Parameter, parameters};
@@ -18,48 +18,48 @@ use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 use smallvec::SmallVec;
 
-/// An index tensor (int32 or int64) and the dimension in which it selects.
+/// An index tensor (int32 or int64) and the dimension that it indexes.
 #[derive(Clone, Debug)]
 pub struct Selector {
-    /// Of the walk's sizes.
+    /// The index tensor, with the iteration's sizes.
     pub index: View,
-    /// Elements of the dimension.
+    /// Size of the dimension.
     pub size: i64,
     /// The dimension's stride in the base.
     pub stride: i64,
-    /// The dimension's number, for the error message.
+    /// Number of the dimension, for the error message.
     pub dim: usize,
 }
 
-/// What happens at each place.
+/// What happens to each indexed element.
 pub enum Action<'t> {
-    /// Its element goes to this tensor of the walk's sizes.
+    /// It is copied to this tensor, which has the iteration's sizes.
     Read(&'t View),
-    /// It gets the element of this tensor of the walk's sizes.
+    /// It is replaced by the element of this tensor, which has the iteration's sizes.
     Write(&'t View),
-    /// It gets an element of these bits.
+    /// It is replaced by these bits.
     Fill(u64),
-    /// Its number goes to this u32 row, at the walk's row-major index; `none` stands for an index
-    /// out of range.
+    /// Its offset is stored in a u32 vector, at the iteration's row-major index; `none` is stored
+    /// for an index out of range.
     Number {
-        /// The row.
+        /// The vector.
         row: &'t View,
-        /// Above every number.
+        /// A number above every offset.
         none: u32,
     },
 }
 
-/// A walk through index tensors.
-pub struct Walk<'t> {
-    /// Sizes of the walk.
+/// An iteration through index tensors.
+pub struct IndexIteration<'t> {
+    /// Sizes of the iteration.
     pub sizes: &'t [i64],
-    /// The memory of the base; not used for [`Action::Number`].
+    /// The base tensor; not used for [`Action::Number`].
     pub base: &'t View,
-    /// The walk's own strides in the base.
+    /// The iteration's strides in the base, besides those of the selectors.
     pub strides: &'t [i64],
     /// The index tensors.
     pub selectors: &'t [Selector],
-    /// Whether an index below 0 counts from the end.
+    /// Whether negative indices count from the end.
     pub negative: bool,
 }
 
@@ -72,21 +72,21 @@ enum Kind {
 }
 
 impl Kind {
-    /// Whether elements come from, or go to, another tensor.
+    /// Whether elements are copied from or to another tensor.
     fn moves(self) -> bool {
         matches!(self, Kind::Read | Kind::Write)
     }
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
     kind: Kind,
-    unit: Unit,
+    unit: VectorWidth,
     negative: bool,
-    /// Of the index tensors.
+    /// The dtypes of the index tensors.
     indices: SmallVec<[DType; 4]>,
-    /// Of what is read into, the base, what is written from, and the index tensors.
+    /// Strides of the destination, the base, the source and the index tensors.
     layout: LayoutSpec,
 }
 
@@ -94,16 +94,16 @@ parameters! {
     Spec as s => Arguments, Parameters {
         to: WriteRange = if s.kind == Kind::Number { DType::U32 } else { s.unit.dtype },
         from: Option<ReadRange> = s.kind.moves().then_some(s.unit.dtype),
-        /// What a place is filled with, or the number of none.
+        /// The number that is stored: the fill value, or `none`.
         value: Option<Index> = s.value(),
         fault: Fault,
-        units: Index = s.layout.index,
+        vectors: Index = s.layout.index,
         selectors: Each<SelectorInput> = s.indices.iter().map(|&dtype| (dtype, s.layout.index)).collect(),
-        layout: Walked = s.layout,
+        layout: LayoutParameter = s.layout,
     }
 }
 
-/// A [`Selector`] as a kernel's parameter.
+/// Kernel parameter: a [`Selector`].
 struct SelectorInput;
 
 /// A [`Selector`] in a kernel.
@@ -116,9 +116,9 @@ struct SelectorParams<'b> {
 }
 
 impl Parameter for SelectorInput {
-    /// The dtype of the index tensor, and the type of strides.
+    /// The dtype of the index tensor, and the integer type of strides.
     type Type = (DType, ScalarType);
-    /// The selector, and the dimension's stride in units.
+    /// The selector, and the dimension's stride in access units.
     type Argument<'a> = (&'a Selector, i64);
     type Declared<'b> = SelectorParams<'b>;
 
@@ -139,9 +139,9 @@ impl Parameter for SelectorInput {
     }
 }
 
-/// Enqueues a walk.
-pub fn run(cx: &Context, walk: &Walk, action: &Action) -> Result<()> {
-    let numel: i64 = walk.sizes.iter().product();
+/// Enqueues an iteration.
+pub fn run(cx: &Context, iteration: &IndexIteration, action: &Action) -> Result<()> {
+    let numel: i64 = iteration.sizes.iter().product();
     if numel == 0 {
         return Ok(());
     }
@@ -155,38 +155,38 @@ pub fn run(cx: &Context, walk: &Walk, action: &Action) -> Result<()> {
     if kind == Kind::Read {
         strides.extend(other.map(|t| t.strides.as_slice()));
     }
-    strides.push(walk.strides);
+    strides.push(iteration.strides);
     if kind == Kind::Write {
         strides.extend(other.map(|t| t.strides.as_slice()));
     }
-    strides.extend(walk.selectors.iter().map(|s| s.index.strides.as_slice()));
+    strides.extend(iteration.selectors.iter().map(|s| s.index.strides.as_slice()));
     let mut layout = if kind == Kind::Number {
-        Layout::row_major(walk.sizes, &strides)
+        Layout::row_major(iteration.sizes, &strides)
     } else {
-        Layout::walk(walk.sizes, &strides, &layout::order(walk.sizes, &strides))
+        Layout::in_order(iteration.sizes, &strides, &layout::order(iteration.sizes, &strides))
     };
     let reach = |size: i64, stride: i64| (size - 1) * stride;
-    let far: i64 = walk.sizes.iter().zip(walk.strides).map(|(&n, &s)| reach(n, s)).sum::<i64>()
-        + walk.selectors.iter().map(|s| reach(s.size, s.stride)).sum::<i64>();
-    if far >= layout::SHORT {
+    let far: i64 = iteration.sizes.iter().zip(iteration.strides).map(|(&n, &s)| reach(n, s)).sum::<i64>()
+        + iteration.selectors.iter().map(|s| reach(s.size, s.stride)).sum::<i64>();
+    if far >= layout::MAX_INDEX_32 {
         layout.index = ScalarType::U64;
     }
-    let dtype = walk.base.dtype;
-    let mut unit = Unit::one(dtype);
+    let dtype = iteration.base.dtype;
+    let mut unit = VectorWidth::one(dtype);
     if let Some(other) = other {
-        let steps: Dims = walk.selectors.iter().map(|s| s.stride).collect();
-        unit = Unit::widest(dtype, &layout, &[0, 1], &[walk.base.data, other.data], &steps);
+        let steps: Dims = iteration.selectors.iter().map(|s| s.stride).collect();
+        unit = VectorWidth::widest(dtype, &layout, &[0, 1], &[iteration.base.data, other.data], &steps);
         unit.scale(&mut layout, &[0, 1]);
     }
-    let units: i64 = layout.sizes.iter().product();
+    let vectors: i64 = layout.sizes.iter().product();
     let spec = Spec {
         kind,
         unit,
-        negative: walk.negative,
-        indices: walk.selectors.iter().map(|s| s.index.dtype).collect(),
+        negative: iteration.negative,
+        indices: iteration.selectors.iter().map(|s| s.index.dtype).collect(),
         layout: layout.spec(),
     };
-    let base = walk.base.range();
+    let base = iteration.base.range();
     let (to, from, value) = match *action {
         Action::Read(out) => (out.range(), Some(base), None),
         Action::Write(src) => (base, Some(src.range()), None),
@@ -198,11 +198,11 @@ pub fn run(cx: &Context, walk: &Walk, action: &Action) -> Result<()> {
         from,
         value,
         fault: cx.fault_of_index(),
-        units,
-        selectors: walk.selectors.iter().map(|s| (s, s.stride / unit.elements)).collect(),
+        vectors,
+        selectors: iteration.selectors.iter().map(|s| (s, s.stride / unit.elements)).collect(),
         layout: &layout,
     };
-    cx.run_threads(&spec, &arguments, units as u64)
+    cx.run_threads(&spec, &arguments, vectors as u64)
 }
 
 impl Spec {
@@ -224,12 +224,12 @@ impl KernelSpec for Spec {
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
         let (unit, index) = (self.unit, self.layout.index);
         let w = linear_id(b, index);
-        b.if_(w.lt(p.units), || {
+        b.if_(w.lt(p.vectors), || {
             let offsets = p.layout.offsets(b, w);
             let (base, other) =
                 if self.kind == Kind::Read { (offsets[1], offsets[0]) } else { (offsets[0], offsets[1]) };
             let own = if self.kind.moves() { 2 } else { 1 };
-            let place = b.var(base);
+            let offset = b.var(base);
             let good = b.var(b.bool(true));
             for (selector, &at) in p.selectors.iter().zip(&offsets[own..]) {
                 let &SelectorParams { index: pointer, size, stride, dim } = selector;
@@ -237,23 +237,23 @@ impl KernelSpec for Spec {
                 let wrapped = if self.negative { given + ((given >> 63) & size) } else { given };
                 b.if_else(
                     wrapped.ge(0) & wrapped.lt(size),
-                    || place.set(place.get() + wrapped.cast(index) * stride),
+                    || offset.set(offset.get() + wrapped.cast(index) * stride),
                     || {
                         good.set(false);
                         p.fault.report(given, size, dim);
                     },
                 );
             }
-            let place = place.get();
+            let offset = offset.get();
             match (p.from, p.value) {
                 (Some(from), _) if self.kind == Kind::Read => {
-                    b.if_(good.get(), || unit.store(p.to, other, &unit.load(from, place)));
+                    b.if_(good.get(), || unit.store(p.to, other, &unit.load(from, offset)));
                 }
-                (Some(from), _) => b.if_(good.get(), || unit.store(p.to, place, &unit.load(from, other))),
+                (Some(from), _) => b.if_(good.get(), || unit.store(p.to, offset, &unit.load(from, other))),
                 (None, Some(none)) if self.kind == Kind::Number => {
-                    p.to.store(w, good.get().select(place.cast(ScalarType::U32), none));
+                    p.to.store(w, good.get().select(offset.cast(ScalarType::U32), none));
                 }
-                (None, Some(value)) => b.if_(good.get(), || p.to.store(place, value)),
+                (None, Some(value)) => b.if_(good.get(), || p.to.store(offset, value)),
                 (None, None) => {}
             }
         });
@@ -267,18 +267,18 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        let units = [
-            Unit::one(DType::Bool),
-            Unit::one(DType::F16),
-            Unit::one(DType::F64),
-            Unit { dtype: DType::U32, lanes: 4, elements: 8 },
+        let widths = [
+            VectorWidth::one(DType::Bool),
+            VectorWidth::one(DType::F16),
+            VectorWidth::one(DType::F64),
+            VectorWidth { dtype: DType::U32, lanes: 4, elements: 8 },
         ];
         for kind in [Kind::Read, Kind::Write, Kind::Fill, Kind::Number] {
             for (unit, index) in
-                units.into_iter().zip([ScalarType::U32, ScalarType::U64, ScalarType::U32, ScalarType::U64])
+                widths.into_iter().zip([ScalarType::U32, ScalarType::U64, ScalarType::U32, ScalarType::U64])
             {
                 for dtypes in [[DType::I64].as_slice(), &[DType::I32, DType::I64]] {
-                    let unit = if kind.moves() { unit } else { Unit::one(DType::F32) };
+                    let unit = if kind.moves() { unit } else { VectorWidth::one(DType::F32) };
                     let operands = (dtypes.len() + if kind.moves() { 2 } else { 1 }) as u32;
                     let layout = LayoutSpec { rank: 2, operands, index };
                     let (negative, indices) = (index == ScalarType::U32, SmallVec::from_slice(dtypes));

@@ -1,11 +1,11 @@
-//! Kernels of operators: a specialisation that writes its kernel, and a launch of it with arguments
-//! by name.
+//! Kernels of operators: a specialisation that builds its kernel, and launches with named
+//! arguments.
 //!
-//! A kernel is a type, its [`KernelSpec`]: everything that changes the code, which is the key that
-//! it is found by. What it takes is declared with [`parameters!`](dml_engine::parameters) in terms
-//! of the kinds here and in [`dml_engine::interface`].
+//! A kernel is a type, its [`KernelSpec`]: everything that changes the code, which is also the key
+//! in the kernel cache. Its parameters are declared with [`parameters!`](dml_engine::parameters),
+//! with the kinds of parameters that are here and in [`dml_engine::interface`].
 
-use crate::context::Context;
+use crate::context::{Context, Phase};
 use crate::error::Result;
 use crate::scalar::Scalar as Number;
 use crate::view::View;
@@ -13,12 +13,13 @@ use dml_engine::{ArgumentBlock, Interface, KernelKey, KernelRef, Parameter};
 use dml_kernel::dense::GROUP;
 use dml_kernel::{Builder, DType, Kernel, Pointer, ScalarType, Value};
 
-/// What a kernel is specialised by, and how it is written.
+/// A kernel's specialisation, which builds the kernel.
 pub trait KernelSpec: Interface + KernelKey {
     /// The kernel's name, for profiles and messages.
     fn name(&self) -> &'static str;
 
-    /// The name with what tells this specialisation from others, where a profile is to show it.
+    /// The name with the properties that distinguish this specialisation, for profiles that show
+    /// them.
     fn full_name(&self) -> String {
         self.name().to_owned()
     }
@@ -28,10 +29,10 @@ pub trait KernelSpec: Interface + KernelKey {
         [GROUP, 1, 1]
     }
 
-    /// Writes the kernel.
+    /// Writes the body of the kernel.
     fn write<'b>(&self, b: &'b Builder, p: Self::Parameters<'b>);
 
-    /// The kernel.
+    /// Builds the kernel.
     fn build(&self) -> Kernel {
         let b = Builder::new(self.full_name(), self.workgroup());
         let p = self.declare(&b);
@@ -41,26 +42,27 @@ pub trait KernelSpec: Interface + KernelKey {
 }
 
 impl Context<'_> {
-    /// Enqueues a run of the kernel of `spec`, which is written the first time it is asked for, on
-    /// so many workgroups.
+    /// Enqueues a launch of the kernel of `spec` with `groups` workgroups. The kernel is built at
+    /// the first launch.
     pub fn run<S: KernelSpec>(&self, spec: &S, arguments: &S::Arguments<'_>, groups: [u32; 3]) -> Result<()> {
-        if self.infers() {
+        if self.needs_no_kernel() {
             return Ok(());
         }
         let kernel = self.device.kernel(spec, || spec.build())?;
         self.enqueue(kernel, spec, arguments, groups)
     }
 
-    /// As [`run`](Self::run), of a launch that does so many operations (see
-    /// [`Launch::work`](dml_engine::Launch::work)): what takes long on a slow GPU is cut.
-    pub fn run_heavy<S: KernelSpec>(
+    /// Like [`run`](Self::run), for a launch with this number of operations (see
+    /// [`Launch::work`](dml_engine::Launch::work)): launches that take long on a slow GPU are
+    /// split.
+    pub fn run_with_cost<S: KernelSpec>(
         &self,
         spec: &S,
         arguments: &S::Arguments<'_>,
         groups: [u32; 3],
         operations: u64,
     ) -> Result<()> {
-        if self.infers() {
+        if self.needs_no_kernel() {
             return Ok(());
         }
         let kernel = self.device.kernel(spec, || spec.build())?;
@@ -70,7 +72,7 @@ impl Context<'_> {
         })
     }
 
-    /// Enqueues a run of a kernel that takes what `interface` declares.
+    /// Enqueues a launch of a kernel with the parameters that `interface` declares.
     pub fn enqueue<I: Interface>(
         &self,
         kernel: &KernelRef,
@@ -81,7 +83,7 @@ impl Context<'_> {
         self.enqueue_with(kernel, groups, |block| interface.pass(arguments, block))
     }
 
-    /// Enqueues a run of `kernel` with the arguments that `pass` packs.
+    /// Enqueues a launch of `kernel` with the arguments that `pass` packs.
     #[inline]
     pub fn enqueue_with(
         &self,
@@ -89,21 +91,28 @@ impl Context<'_> {
         groups: [u32; 3],
         pass: impl FnOnce(&mut ArgumentBlock),
     ) -> Result<()> {
+        if self.phase == Phase::Probe {
+            return self.environment.probe(self.device, kernel, &[]);
+        }
         ArgumentBlock::with_spare(|block| {
             block.begin(self.device.placeholder_address());
             pass(block);
-            Ok(self.device.launch(block.launch(kernel, groups, self.name)?)?)
+            let launch = block.launch(kernel, groups, self.name)?;
+            if self.phase == Phase::Checked {
+                self.environment.probe(self.device, kernel, launch.writes)?;
+            }
+            Ok(self.device.launch(launch)?)
         })
     }
 
-    /// Enqueues a run on at least `threads` invocations in workgroups of [`GROUP`]; the kernel asks
-    /// [`linear_id`](dml_kernel::dense::linear_id) for its index.
+    /// Enqueues a launch with at least `threads` invocations in workgroups of [`GROUP`]; the kernel
+    /// gets its index from [`linear_id`](dml_kernel::dense::linear_id).
     pub fn run_threads<S: KernelSpec>(&self, spec: &S, arguments: &S::Arguments<'_>, threads: u64) -> Result<()> {
         self.run(spec, arguments, dml_kernel::dense::groups(threads))
     }
 }
 
-/// A tensor that the kernel reads. Its dtype is the specialisation's.
+/// Kernel parameter: a tensor that is read. Its dtype comes from the specialisation.
 pub struct Input;
 
 impl Parameter for Input {
@@ -125,7 +134,8 @@ impl Parameter for Input {
     }
 }
 
-/// A tensor that the kernel writes, and may read. Its dtype is the specialisation's.
+/// Kernel parameter: a tensor that is written, and may be read. Its dtype comes from the
+/// specialisation.
 pub struct Output;
 
 impl Parameter for Output {
@@ -147,7 +157,7 @@ impl Parameter for Output {
     }
 }
 
-/// A number in the compute type of a dtype; a bool travels as u32.
+/// Kernel parameter: a number in the compute type of a dtype; a bool is passed as u32.
 pub struct InDType;
 
 impl Parameter for InDType {
@@ -173,12 +183,12 @@ impl Parameter for InDType {
     }
 }
 
-/// A number as the bits of `dtype.compute()`; bool is a u32.
+/// Encodes a number as the bits of `dtype.compute()`; a bool is a u32.
 pub fn number_word(dtype: DType, x: Number) -> u64 {
     match dtype.compute() {
         ScalarType::Bool => u64::from(x.to_f64() != 0.0),
-        // Narrow integers wrap to their width first: no store does it for a number that is
-        // compared.
+        // Narrow integers wrap around to their width here, since there is no store to do it when a
+        // number is only compared.
         ScalarType::I32 => u64::from(match dtype {
             DType::U8 => i32::from(x.to_i64() as u8),
             DType::I8 => i32::from(x.to_i64() as i8),

@@ -1,24 +1,25 @@
-//! Combining many contributions into places that are found through keys, in the order of the
-//! contributions: the same bits each time and on every adapter, with no float atomics.
+//! Combines many contributions at positions given by keys, in the order of the contributions:
+//! bit-identical in every run and on every adapter, without float atomics.
 //!
-//! One invocation combines all contributions to one element, one after the other. Which
-//! contributions have a key in common is found by comparing all pairs when there are few, else by
-//! sorting the keys ([`crate::primitives::radix_sort`]). A key that many contributions share would
-//! make a long chain: tiles of the sorted contributions that have one key are combined before, and
-//! the chain takes each in one step.
+//! One invocation combines all contributions to one element, one after the other. Contributions
+//! with the same key are found by comparing all pairs if there are few, otherwise by sorting the
+//! keys (`crate::primitives::radix_sort`). A key that many contributions share would make a long
+//! chain: tiles of the sorted contributions with one key are combined before, and the chain takes
+//! each in one step.
 
 use crate::context::Context;
 use crate::error::Result;
+use crate::primitives::combine::Combine;
 use crate::primitives::kernel::{Input, KernelSpec};
 use crate::primitives::radix_sort;
 use crate::view::View;
-use crate::view::layout::{self, Layout, LayoutSpec, Walked};
+use crate::view::layout::{self, Layout, LayoutParameter, LayoutSpec};
 use dml_engine::interface::{Index, ReadRange, U32, WriteRange};
 use dml_engine::{ArgumentBlock, Parameter, parameters};
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, ScalarType, Value, Var};
+use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// Up to this many contributions, and this many comparisons, pairs are compared.
+/// Maximum number of contributions, and of comparisons, for which pairs are compared.
 const MAX_COMPARED: i64 = 1024;
 
 const MAX_COMPARISONS: i64 = 1 << 22;
@@ -26,39 +27,22 @@ const MAX_COMPARISONS: i64 = 1 << 22;
 /// Sorted contributions of a tile.
 const TILE: i64 = 64;
 
-/// How contributions are combined.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Combine {
-    /// The last one stays.
-    Last,
-    /// Sum.
-    Add,
-    /// Product.
-    Mul,
-    /// Largest; NaN wins.
-    Max,
-    /// Smallest; NaN wins.
-    Min,
-    /// Sum divided by the number of contributions (integers round down).
-    Mean,
-}
-
-/// Contributions and where they go. Each key and each contribution is a slice of elements; both
-/// have the same sizes.
-pub struct Accumulation<'t> {
-    /// What is written; of the contributions' dtype.
+/// Contributions and their keys. Each key and each contribution is a slice of elements; both have
+/// the same sizes.
+pub struct KeyedContributions<'t> {
+    /// The destination; of the contributions' dtype.
     pub dst: &'t View,
-    /// Sizes of the dimensions of `dst` that a key numbers in row-major order.
+    /// Sizes of the dimensions of `dst` that a key indexes in row-major order.
     pub key_sizes: &'t [i64],
-    /// Strides of those.
+    /// Strides of these dimensions.
     pub key_strides: &'t [i64],
-    /// A u32 key for each contribution, a contiguous row.
+    /// A u32 key for each contribution, contiguous.
     pub keys: &'t View,
     /// The contributions.
     pub src: &'t View,
-    /// Sizes of the dimensions of `src` that number the contributions in row-major order.
+    /// Sizes of the dimensions of `src` that index the contributions in row-major order.
     pub part_sizes: &'t [i64],
-    /// Strides of those.
+    /// Strides of these dimensions.
     pub part_strides: &'t [i64],
     /// Sizes of a slice.
     pub slice_sizes: &'t [i64],
@@ -66,22 +50,22 @@ pub struct Accumulation<'t> {
     pub dst_strides: &'t [i64],
     /// Strides of a slice in `src`.
     pub src_strides: &'t [i64],
-    /// How they are combined.
+    /// The operation.
     pub combine: Combine,
-    /// Whether what `dst` holds is the first contribution.
+    /// Whether the elements of `dst` are the first contributions.
     pub include_self: bool,
-    /// A key whose contributions are left out.
+    /// A key whose contributions are skipped.
     pub skip: Option<u32>,
 }
 
-/// The number of keys, as a key that no place has.
-pub fn no_key(name: &str, key_sizes: &[i64]) -> Result<u32> {
+/// The number of keys, which is an invalid key.
+pub fn invalid_key(name: &str, key_sizes: &[i64]) -> Result<u32> {
     let keys: i64 = key_sizes.iter().product();
-    check!(keys < layout::SHORT, TooLarge, "{name}: {keys} places are more than dml can number");
+    check!(keys < layout::MAX_INDEX_32, TooLarge, "{name}: {keys} places are more than dml can number");
     Ok(keys as u32)
 }
 
-/// What both kernels are specialised by.
+/// Specialisation common to both kernels.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 struct Fold {
     dtype: DType,
@@ -96,110 +80,109 @@ struct Spec {
     fold: Fold,
     sorted: bool,
     include_self: bool,
-    places: LayoutSpec,
+    key_layout: LayoutSpec,
 }
 
-/// Combines each whole tile of sorted contributions that have one key. Other tiles' results are not
-/// defined.
+/// Combines each whole tile of sorted contributions with one key. Other tiles' results are
+/// undefined.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct TileSpec(Fold);
 
 parameters! {
     Spec as s => Arguments, Parameters {
-        dst: WriteRange = s.fold.moved(),
-        src: ReadRange = s.fold.moved(),
+        dst: WriteRange = s.fold.access_dtype(),
+        src: ReadRange = s.fold.access_dtype(),
         keys: Input = DType::U32,
         positions: Option<Input> = s.sorted.then_some(DType::U32),
         partials: Option<Input> = s.sorted.then(|| s.fold.partial()),
-        /// Contributions.
+        /// Number of contributions.
         n: U32,
-        /// Elements of a slice.
+        /// Number of elements of a slice.
         slice: Index = s.fold.slices.index,
-        left_out: LeftOut,
-        slices: Walked = s.fold.slices,
-        places: Walked = s.places,
-        parts: Walked = s.fold.parts,
+        left_out: SkippedKeys,
+        slices: LayoutParameter = s.fold.slices,
+        key_layout: LayoutParameter = s.key_layout,
+        parts: LayoutParameter = s.fold.parts,
     }
 }
 
 parameters! {
     TileSpec as s => TileArguments, TileParameters {
         partials: WriteRange = s.0.partial(),
-        src: ReadRange = s.0.moved(),
+        src: ReadRange = s.0.access_dtype(),
         keys: Input = DType::U32,
         positions: Input = DType::U32,
         tiles: U32,
-        /// Elements of a slice.
+        /// Number of elements of a slice.
         slice: Index = s.0.slices.index,
-        left_out: LeftOut,
-        slices: Walked = s.0.slices,
-        parts: Walked = s.0.parts,
+        left_out: SkippedKeys,
+        slices: LayoutParameter = s.0.slices,
+        parts: LayoutParameter = s.0.parts,
     }
 }
 
-/// The keys whose contributions are left out, as a kernel's parameter: those from `none` on, and
-/// one more.
-struct LeftOut;
+/// Kernel parameter: the keys whose contributions are skipped: all from `none` on, and one more.
+struct SkippedKeys;
 
-/// The argument for [`LeftOut`].
+/// The argument for [`SkippedKeys`].
 #[derive(Copy, Clone)]
-struct LeftOutKeys {
+struct SkippedKeysArgument {
     none: u32,
     skip: Option<u32>,
 }
 
-/// [`LeftOut`] in a kernel.
+/// [`SkippedKeys`] in a kernel.
 #[derive(Copy, Clone)]
-struct LeftOutParams<'b> {
+struct SkippedKeysParams<'b> {
     none: Value<'b>,
     skip: Value<'b>,
 }
 
-impl Parameter for LeftOut {
+impl Parameter for SkippedKeys {
     type Type = ();
-    type Argument<'a> = LeftOutKeys;
-    type Declared<'b> = LeftOutParams<'b>;
+    type Argument<'a> = SkippedKeysArgument;
+    type Declared<'b> = SkippedKeysParams<'b>;
 
-    fn declare<'b>(b: &'b Builder, _: &str, (): &()) -> LeftOutParams<'b> {
-        LeftOutParams { none: b.param("none", ScalarType::U32), skip: b.param("skip", ScalarType::U32) }
+    fn declare<'b>(b: &'b Builder, _: &str, (): &()) -> SkippedKeysParams<'b> {
+        SkippedKeysParams { none: b.param("none", ScalarType::U32), skip: b.param("skip", ScalarType::U32) }
     }
 
-    fn pass(&LeftOutKeys { none, skip }: &LeftOutKeys, (): &(), block: &mut ArgumentBlock) {
+    fn pass(&SkippedKeysArgument { none, skip }: &SkippedKeysArgument, (): &(), block: &mut ArgumentBlock) {
         for key in [none, skip.unwrap_or(none)] {
             U32::pass(&key, &(), block);
         }
     }
 }
 
-impl<'b> LeftOutParams<'b> {
-    /// Whether the contributions of a key count.
+impl<'b> SkippedKeysParams<'b> {
+    /// Whether the contributions of a key are combined.
     fn wanted(&self, key: Value<'b>) -> Value<'b> {
         key.lt(self.none) & key.ne(self.skip)
     }
 }
 
-/// Enqueues an accumulation. Keys at or above the number of places are left out.
-pub fn run(cx: &Context, a: &Accumulation) -> Result<()> {
+/// Enqueues a reduction. Keys that are not less than the number of keys are skipped.
+pub fn run(cx: &Context, a: &KeyedContributions) -> Result<()> {
     let n: i64 = a.part_sizes.iter().product();
     let slice: i64 = a.slice_sizes.iter().product();
-    let none = no_key(cx.name, a.key_sizes)?;
+    let none = invalid_key(cx.name, a.key_sizes)?;
     if n == 0 || slice == 0 || none == 0 {
         return Ok(());
     }
-    check!(n < layout::SHORT, TooLarge, "{}: {n} contributions are more than dml can sort", cx.name);
+    check!(n < layout::MAX_INDEX_32, TooLarge, "{}: {n} contributions are more than dml can sort", cx.name);
     let slices = [a.dst_strides, a.src_strides];
-    let mut slices = Layout::walk(a.slice_sizes, &slices, &layout::order(a.slice_sizes, &slices));
-    let mut places = Layout::row_major(a.key_sizes, &[a.key_strides]);
+    let mut slices = Layout::in_order(a.slice_sizes, &slices, &layout::order(a.slice_sizes, &slices));
+    let mut key_layout = Layout::row_major(a.key_sizes, &[a.key_strides]);
     let mut parts = Layout::row_major(a.part_sizes, &[a.part_strides]);
     let longest = n.saturating_mul(slice).max(a.dst.reach()).max(a.src.reach());
     let index = layout::index_type(longest);
-    for layout in [&mut slices, &mut places, &mut parts] {
+    for layout in [&mut slices, &mut key_layout, &mut parts] {
         layout.index = index;
     }
     let fold = Fold { dtype: a.dst.dtype, combine: a.combine, slices: slices.spec(), parts: parts.spec() };
     let sorted = n > MAX_COMPARED || n * n * slice > MAX_COMPARISONS;
-    let spec = Spec { fold, sorted, include_self: a.include_self, places: places.spec() };
-    let left_out = LeftOutKeys { none, skip: a.skip };
+    let spec = Spec { fold, sorted, include_self: a.include_self, key_layout: key_layout.spec() };
+    let left_out = SkippedKeysArgument { none, skip: a.skip };
     let run = |keys: &View, positions: Option<&View>, partials: Option<&View>| {
         let arguments = Arguments {
             dst: a.dst.range(),
@@ -211,7 +194,7 @@ pub fn run(cx: &Context, a: &Accumulation) -> Result<()> {
             slice,
             left_out,
             slices: &slices,
-            places: &places,
+            key_layout: &key_layout,
             parts: &parts,
         };
         cx.run_threads(&spec, &arguments, (n * slice) as u64)
@@ -240,12 +223,12 @@ pub fn run(cx: &Context, a: &Accumulation) -> Result<()> {
 }
 
 impl Fold {
-    /// The dtype of the operands; what is only moved is moved as bits.
-    fn moved(&self) -> DType {
+    /// The dtype of the operands; elements that are only copied are copied as bits.
+    fn access_dtype(&self) -> DType {
         if self.combine == Combine::Last { self.dtype.bits() } else { self.dtype }
     }
 
-    /// The dtype that holds a combination of contributions.
+    /// The dtype of a combination of contributions.
     fn partial(&self) -> DType {
         match self.scalar() {
             ScalarType::F32 => DType::F32,
@@ -259,34 +242,7 @@ impl Fold {
 
     /// The type in which contributions are combined.
     fn scalar(&self) -> ScalarType {
-        if self.moved() == DType::Bool { ScalarType::I32 } else { self.moved().compute() }
-    }
-}
-
-impl Combine {
-    /// What changes nothing.
-    fn identity(self, b: &Builder, scalar: ScalarType) -> Value<'_> {
-        let max = self == Combine::Max;
-        match self {
-            Combine::Mul => b.constant_of(scalar, 1.0),
-            Combine::Max | Combine::Min => match scalar {
-                s if s.is_float() => b.float(s, if max { f64::NEG_INFINITY } else { f64::INFINITY }),
-                ScalarType::I32 => b.i32(if max { i32::MIN } else { i32::MAX }),
-                ScalarType::I64 => b.int(scalar, if max { i64::MIN } else { i64::MAX } as u64),
-                s => b.int(s, if max { 0 } else { u64::MAX }),
-            },
-            _ => b.constant_of(scalar, 0.0),
-        }
-    }
-
-    fn apply<'b>(self, x: Value<'b>, y: Value<'b>) -> Value<'b> {
-        match self {
-            Combine::Last => y,
-            Combine::Add | Combine::Mean => x + y,
-            Combine::Mul => x * y,
-            Combine::Max => (x.is_nan() | x.gt(y)).select(x, y),
-            Combine::Min => (x.is_nan() | x.lt(y)).select(x, y),
-        }
+        if self.access_dtype() == DType::Bool { ScalarType::I32 } else { self.access_dtype().compute() }
     }
 }
 
@@ -303,7 +259,7 @@ impl KernelSpec for Spec {
         b.if_(part.lt(p.n.cast(index)), || {
             let i = part.cast(ScalarType::U32);
             let key = p.keys.load(i);
-            // The first contribution of a key does the work for all of them.
+            // The invocation of a key's first contribution combines all of them.
             let first = b.var(p.left_out.wanted(key));
             if self.sorted {
                 b.if_(i.gt(0), || first.set(first.get() & p.keys.load(i - 1).ne(key)));
@@ -319,11 +275,11 @@ impl KernelSpec for Spec {
             }
             b.if_(first.get(), || {
                 let at = p.slices.offsets(b, within);
-                let place = at[0] + p.places.offsets(b, key.cast(index))[0];
+                let offset = at[0] + p.key_layout.offsets(b, key.cast(index))[0];
                 let sum = b.var(self.fold.combine.identity(b, scalar));
                 let count = b.var(b.u32(u32::from(self.include_self)));
                 if self.include_self && self.fold.combine != Combine::Last {
-                    sum.set(p.dst.load(place).cast(scalar));
+                    sum.set(p.dst.load(offset).cast(scalar));
                 }
                 let add = |position: Value<'_>| {
                     let from = at[1] + p.parts.offsets(b, position.cast(index))[0];
@@ -369,7 +325,7 @@ impl KernelSpec for Spec {
                         },
                     );
                 }
-                p.dst.store(place, result(self.fold.combine, sum, count));
+                p.dst.store(offset, self.fold.combine.result(sum, count));
             });
         });
     }
@@ -402,21 +358,6 @@ impl KernelSpec for TileSpec {
     }
 }
 
-/// What is stored of the combination of so many contributions.
-fn result<'b>(combine: Combine, sum: Var<'b>, count: Var<'b>) -> Value<'b> {
-    let sum = sum.get();
-    if combine != Combine::Mean {
-        return sum;
-    }
-    let count = count.get().cast(sum.scalar());
-    let quotient = sum / count;
-    if sum.scalar().is_float() {
-        return quotient;
-    }
-    let down = sum.lt(0) & (quotient * count).ne(sum);
-    down.select(quotient - 1, quotient)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -432,7 +373,7 @@ mod tests {
                 let layout = |rank: usize, operands| LayoutSpec { rank: rank as u32, operands, index };
                 let fold = Fold { dtype, combine, slices: layout(1, 2), parts: layout(i % 3, 1) };
                 accepted(&TileSpec(fold).build());
-                accepted(&Spec { fold, sorted, include_self: i < 3, places: layout(2, 1) }.build());
+                accepted(&Spec { fold, sorted, include_self: i < 3, key_layout: layout(2, 1) }.build());
             }
         }
     }

@@ -1,8 +1,8 @@
-//! The table of a launch over lists, and how a workgroup finds its tensor in it.
+//! The table of a launch over a list of tensors, and how a workgroup finds its tensor in it.
 //!
-//! The table holds 64-bit words: for each tensor the number of the first workgroup that works on
-//! it, then the number of workgroups of all, then an entry a tensor. An entry is the number of
-//! elements, and what else the kernel wants to know: addresses, in elements, and numbers.
+//! The table is 64-bit words: for each tensor the index of the first workgroup that processes it,
+//! then the total number of workgroups, then an entry for each tensor. An entry is the number of
+//! elements, followed by further words of the kernel: addresses, in elements, and numbers.
 
 use dml_engine::interface::{Table, U32, Unordered};
 use dml_engine::{AddressRange, ArgumentBlock, Parameter};
@@ -10,29 +10,30 @@ use dml_kernel::dense::GROUP;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 use smallvec::SmallVec;
 
-/// The most tensors of one launch: every workgroup looks through all of them.
+/// Maximum number of tensors of a launch: every workgroup searches all of them.
 pub const MAX_TENSORS: usize = 1024;
 
-/// Workgroups that keep a large adapter busy; with more, a workgroup takes more elements.
+/// Number of workgroups that keep a large adapter busy; with more, each workgroup gets more
+/// elements.
 const MIN_GROUPS: u64 = 2048;
 
-/// The most accesses of an invocation.
+/// Maximum number of accesses of an invocation.
 const MAX_ROUNDS: u64 = 16;
 
-/// The tensors of one launch, as a kernel's parameter: its first one.
+/// Kernel parameter: the tensors of one launch. It has to be the first parameter.
 pub struct ListTable;
 
 /// The argument for [`ListTable`].
-pub struct Listed<'a> {
-    /// The first workgroup of each tensor, and the number of all.
-    pub firsts: &'a [u64],
+pub struct ListArgument<'a> {
+    /// Index of the first workgroup of each tensor, and the total number of workgroups.
+    pub first_workgroups: &'a [u64],
     /// The tensors' entries.
     pub entries: &'a [u64],
-    /// Accesses of an invocation.
+    /// Number of accesses of an invocation.
     pub rounds: u32,
-    /// The memory of the tensors that are read only.
+    /// The memory of the tensors that are only read.
     pub reads: &'a [AddressRange],
-    /// That of those that are written.
+    /// The memory of the tensors that are written.
     pub writes: &'a [AddressRange],
 }
 
@@ -40,27 +41,27 @@ pub struct Listed<'a> {
 pub struct Lists<'b> {
     b: &'b Builder,
     table: Pointer<'b>,
-    /// All memory: the addresses of the table count from its start.
+    /// A pointer to address 0: the table's addresses are offsets from it.
     memory: Pointer<'b>,
     tensors: Value<'b>,
     groups: Value<'b>,
-    /// Accesses of an invocation.
+    /// Number of accesses of an invocation.
     pub rounds: Value<'b>,
 }
 
-/// What a workgroup works on.
+/// The part of a tensor that a workgroup processes.
 pub struct Part<'b> {
-    /// Where the tensor's entry is in the table.
+    /// Index of the tensor's entry in the table.
     entry: Value<'b>,
     /// The first element (u64).
     pub start: Value<'b>,
-    /// Elements (u32).
+    /// Number of elements (u32).
     pub n: Value<'b>,
 }
 
 impl Parameter for ListTable {
     type Type = ();
-    type Argument<'a> = Listed<'a>;
+    type Argument<'a> = ListArgument<'a>;
     type Declared<'b> = Lists<'b>;
 
     fn declare<'b>(b: &'b Builder, _: &str, (): &()) -> Lists<'b> {
@@ -75,34 +76,34 @@ impl Parameter for ListTable {
         }
     }
 
-    fn pass(listed: &Listed, (): &(), block: &mut ArgumentBlock) {
-        Table::pass(&listed.firsts, &DType::U64, block);
-        for &word in listed.entries {
+    fn pass(lists: &ListArgument, (): &(), block: &mut ArgumentBlock) {
+        Table::pass(&lists.first_workgroups, &DType::U64, block);
+        for &word in lists.entries {
             block.table(word);
         }
         block.address(0);
-        let tensors = listed.firsts.len() - 1;
-        for number in [tensors as u32, listed.firsts[tensors] as u32, listed.rounds] {
+        let tensors = lists.first_workgroups.len() - 1;
+        for number in [tensors as u32, lists.first_workgroups[tensors] as u32, lists.rounds] {
             U32::pass(&number, &(), block);
         }
-        for &range in listed.reads {
+        for &range in lists.reads {
             block.reads(range);
         }
-        for &range in listed.writes {
+        for &range in lists.writes {
             block.writes(range);
         }
     }
 }
 
 impl<'b> Lists<'b> {
-    /// Runs `body` in every workgroup that has work. An invocation works on `lanes` elements at a
-    /// time, in [`rounds`](Self::rounds) turns with the others of its workgroup. `words` is the
-    /// length of an entry.
+    /// Runs `body` in every workgroup that has a part. An invocation processes `lanes` elements at
+    /// a time, in [`rounds`](Self::rounds) iterations with the others of its workgroup. `words` is
+    /// the length of an entry.
     pub fn part(&self, lanes: u32, words: u32, body: impl FnOnce(Part<'b>)) {
         let (b, table) = (self.b, self.table);
         let group = b.group_id(0) + b.group_id(1) * b.group_count(0);
-        // The whole workgroup searches: one look each, where a binary search would take several in
-        // a row.
+        // The whole workgroup searches in parallel: one load for each invocation, where a binary
+        // search would take several dependent loads.
         let found = b.shared(ScalarType::U32, 1, 2);
         b.for_(b.local_id(0), self.tensors, GROUP, |tensor| {
             let [first, next] = [tensor, tensor + 1].map(|i| table.load(i).cast(ScalarType::U32));
@@ -123,22 +124,22 @@ impl<'b> Lists<'b> {
         });
     }
 
-    /// The first workgroup of a tensor, and that of the next one.
+    /// Index of the first workgroup of a tensor, and of the next tensor.
     pub fn groups_of(&self, tensor: Value<'b>) -> [Value<'b>; 2] {
         [tensor, tensor + 1].map(|i| self.table.load(i).cast(ScalarType::U32))
     }
 
-    /// Word `i` of a tensor's entry of `words`, after the number of elements.
+    /// Word `i` of a tensor's entry, after the number of elements. An entry has `words` words.
     pub fn word_of(&self, tensor: Value<'b>, words: u32, i: u32) -> Value<'b> {
         self.table.load(self.tensors + 1 + tensor * words + (1 + i))
     }
 
-    /// Elements of a tensor (u64), whose entry is of `words`.
+    /// Number of elements of a tensor (u64). An entry has `words` words.
     pub fn numel_of(&self, tensor: Value<'b>, words: u32) -> Value<'b> {
         self.table.load(self.tensors + 1 + tensor * words)
     }
 
-    /// Elements of the tensor that a part belongs to (u64).
+    /// Number of elements of a part's tensor (u64).
     pub fn numel(&self, part: &Part<'b>) -> Value<'b> {
         self.table.load(part.entry)
     }
@@ -148,40 +149,40 @@ impl<'b> Lists<'b> {
         self.table.load(part.entry + (1 + i))
     }
 
-    /// The tensor whose address is word `i`.
+    /// The tensor whose address is word `i` of the entry.
     pub fn tensor(&self, part: &Part<'b>, i: u32, dtype: DType) -> Pointer<'b> {
         self.memory.retyped(dtype).offset(self.word(part, i))
     }
 
-    /// The part of a tensor whose address is word `i`.
+    /// The part of a tensor whose address is word `i` of the entry.
     pub fn part_of(&self, part: &Part<'b>, i: u32, dtype: DType) -> Pointer<'b> {
         self.memory.retyped(dtype).offset(self.word(part, i) + part.start)
     }
 }
 
-/// How many workgroups work on each tensor.
+/// The number of workgroups for each tensor.
 pub struct Grid {
-    /// The first workgroup of each tensor, and the number of all.
-    pub firsts: SmallVec<[u64; 64]>,
-    /// Workgroups of all.
+    /// Index of the first workgroup of each tensor, and the total number of workgroups.
+    pub first_workgroups: SmallVec<[u64; 64]>,
+    /// Total number of workgroups.
     pub groups: u64,
-    /// Accesses of an invocation.
+    /// Number of accesses of an invocation.
     pub rounds: u64,
 }
 
 impl Grid {
-    /// For tensors of so many elements, of which an access takes `lanes`.
+    /// For tensors with `counts` elements, with `lanes` elements in each access.
     pub fn new(counts: impl Iterator<Item = u64> + Clone, lanes: u32) -> Grid {
         let access = u64::from(GROUP * lanes);
         let all: u64 = counts.clone().map(|n| n.div_ceil(access)).sum();
         let rounds = (all / MIN_GROUPS).clamp(1, MAX_ROUNDS);
-        let mut firsts = SmallVec::from_slice(&[0]);
+        let mut first_workgroups = SmallVec::from_slice(&[0]);
         let mut groups = 0;
         for n in counts {
             groups += n.div_ceil(access * rounds);
-            firsts.push(groups);
+            first_workgroups.push(groups);
         }
-        Grid { firsts, groups, rounds }
+        Grid { first_workgroups, groups, rounds }
     }
 }
 
@@ -199,19 +200,19 @@ mod tests {
         bytes.chunks_exact(8).map(|b| b.iter().rev().fold(0, |w, &b| w << 8 | u64::from(b))).collect()
     }
 
-    /// Positions beyond 32 bits: the workgroups of tensors of more than 2^33 elements start where
-    /// they should.
+    /// Positions beyond 32 bits: the workgroups of tensors with more than 2^33 elements start at
+    /// the right elements.
     #[test]
     fn workgroups_find_their_parts() {
         let (rounds, lanes) = (1u64 << 20, 4);
         let chunk = rounds * u64::from(GROUP) * lanes;
         let counts: Vec<u64> = (0..300).map(|i| if i % 100 == 7 { 9 * chunk + i } else { i + 1 }).collect();
-        let mut firsts = vec![0];
+        let mut first_workgroups = vec![0];
         for count in &counts {
-            firsts.push(firsts[firsts.len() - 1] + count.div_ceil(chunk));
+            first_workgroups.push(first_workgroups[first_workgroups.len() - 1] + count.div_ceil(chunk));
         }
-        let groups = firsts[counts.len()];
-        let table = [firsts.as_slice(), &counts].concat();
+        let groups = first_workgroups[counts.len()];
+        let table = [first_workgroups.as_slice(), &counts].concat();
         let b = Builder::new("parts", [GROUP, 1, 1]);
         let lists = ListTable::declare(&b, "lists", &());
         let out = b.pointer("out", DType::U64);
@@ -250,12 +251,12 @@ mod tests {
 
     #[test]
     fn workgroups_are_shared_out() {
-        // Small tensors: a workgroup each, one access an invocation.
+        // Small tensors: a workgroup each, and one access for each invocation.
         let small = Grid::new([1, 4096, 1024, 1025].into_iter(), 4);
-        assert_eq!((small.firsts.as_slice(), small.groups, small.rounds), (&[0, 1, 5, 6, 8][..], 8, 1));
+        assert_eq!((small.first_workgroups.as_slice(), small.groups, small.rounds), (&[0, 1, 5, 6, 8][..], 8, 1));
         // More than 2^31 elements.
         let large = Grid::new([3 << 33, 5].into_iter(), 4);
         assert_eq!(large.rounds, MAX_ROUNDS);
-        assert_eq!(large.firsts.as_slice(), [0, (3 << 33) / (16 * 1024), (3 << 33) / (16 * 1024) + 1]);
+        assert_eq!(large.first_workgroups.as_slice(), [0, (3 << 33) / (16 * 1024), (3 << 33) / (16 * 1024) + 1]);
     }
 }

@@ -1,22 +1,25 @@
-//! What kernels of several families are made of: launching, rows, prefix sums, sorting, indexed
-//! access.
+//! Building blocks shared by several families of kernels: launching, rows, prefix sums, sorting,
+//! indexed access.
 
-pub mod block_sort;
+mod accepted;
+pub(crate) mod block_sort;
+pub mod combine;
+pub(crate) mod cost;
 pub mod indexed_access;
 pub mod kernel;
 pub mod keyed_reduction;
-pub mod list_table;
+pub(crate) mod list_table;
 pub mod loops;
 pub mod multi_copy;
 pub mod prefix_sum;
-pub mod radix_pass;
-pub mod radix_sort;
-pub mod row_copy;
+pub(crate) mod radix_pass;
+pub(crate) mod radix_sort;
+pub mod registers;
+mod row_copy;
 pub mod row_operands;
 pub mod rows;
-pub mod segments;
-pub mod sort_key;
+pub(crate) mod segments;
+pub(crate) mod sort_key;
 #[cfg(test)]
-pub mod validate;
-pub mod wide_access;
-pub mod work;
+pub(crate) mod validate;
+mod vector_access;

@@ -1,11 +1,12 @@
-//! Copies of many regions in few kernels: what concatenation, rolling and flipping come down to.
+//! Copies of many regions in few launches, to which concatenation, rolling and flipping are
+//! reduced.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::primitives::kernel::KernelSpec;
 use crate::primitives::row_copy;
-use crate::primitives::wide_access::Unit;
-use crate::view::layout::{self, Layout, LayoutParams, LayoutSpec, Walked};
+use crate::primitives::vector_access::VectorWidth;
+use crate::view::layout::{self, Layout, LayoutParameter, LayoutParams, LayoutSpec};
 use crate::view::{Dims, View};
 use dml_engine::interface::{Each, Index, ReadRange, WriteRange};
 use dml_engine::{ArgumentBlock, Parameter, parameters};
@@ -13,18 +14,18 @@ use dml_kernel::dense::{GROUP, MAX_GROUPS};
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// The most regions of one kernel.
+/// Maximum number of regions of one launch.
 const MAX_REGIONS: usize = 16;
 
 /// `dst[i] = src[start + i · strides]`, for `i` over `dst`'s sizes; one dtype.
 pub struct Region {
-    /// What is written.
+    /// The destination.
     pub dst: View,
-    /// What is read.
+    /// The source.
     pub src: View,
-    /// Steps in `src`, in elements; may be negative.
+    /// Strides in `src`, in elements; may be negative.
     pub strides: Dims,
-    /// Where `src` is read first, in elements.
+    /// Offset in `src` of the first element that is read.
     pub start: i64,
 }
 
@@ -34,18 +35,18 @@ impl Region {
         Region { strides: src.strides.clone(), start: 0, dst, src }
     }
 
-    /// How both sides are walked.
+    /// The layout for iterating over both sides.
     pub fn layout(&self) -> Layout {
         let strides = [self.dst.strides.as_slice(), self.strides.as_slice()];
-        let mut layout = Layout::walk(&self.dst.sizes, &strides, &layout::order(&self.dst.sizes, &strides));
-        if self.src.reach() >= layout::SHORT {
+        let mut layout = Layout::in_order(&self.dst.sizes, &strides, &layout::order(&self.dst.sizes, &strides));
+        if self.src.reach() >= layout::MAX_INDEX_32 {
             layout.index = ScalarType::U64;
         }
         layout
     }
 }
 
-/// Enqueues copies that do not depend on each other. Many of them that lie in rows are one launch.
+/// Enqueues independent copies. Many copies that consist of contiguous rows are one launch.
 pub fn copy(cx: &Context, dtype: DType, regions: &[Region]) -> Result<()> {
     let mut regions: Vec<&Region> = regions.iter().filter(|r| r.dst.numel() > 0).collect();
     if regions.len() > MAX_REGIONS {
@@ -53,11 +54,11 @@ pub fn copy(cx: &Context, dtype: DType, regions: &[Region]) -> Result<()> {
     }
     for batch in regions.chunks(MAX_REGIONS) {
         let mut layouts: Vec<Layout> = batch.iter().map(|r| r.layout()).collect();
-        let units = batch
+        let widths = batch
             .iter()
             .zip(&layouts)
-            .map(|(r, layout)| Unit::widest(dtype, layout, &[0, 1], &[r.dst.data, r.src.data], &[r.start]));
-        let unit = units.reduce(Unit::min).unwrap_or(Unit::one(dtype));
+            .map(|(r, layout)| VectorWidth::widest(dtype, layout, &[0, 1], &[r.dst.data, r.src.data], &[r.start]));
+        let unit = widths.reduce(VectorWidth::min).unwrap_or(VectorWidth::one(dtype));
         let rank = layouts.iter().map(Layout::rank).max().unwrap_or(0);
         let index = if layouts.iter().any(|l| l.index == ScalarType::U64) { ScalarType::U64 } else { ScalarType::U32 };
         for layout in &mut layouts {
@@ -67,9 +68,9 @@ pub fn copy(cx: &Context, dtype: DType, regions: &[Region]) -> Result<()> {
             layout.strides.iter_mut().for_each(|s| s.resize(rank, 0));
         }
         let spec = Spec { unit, regions: batch.len(), rank: rank as u32, index };
-        let regions: SmallVec<[UnitRegion; 4]> =
-            batch.iter().zip(&layouts).map(|(region, layout)| UnitRegion { region, layout, unit }).collect();
-        let longest = regions.iter().map(UnitRegion::units).max().unwrap_or(0);
+        let regions: SmallVec<[VectorCopyArgument; 4]> =
+            batch.iter().zip(&layouts).map(|(region, layout)| VectorCopyArgument { region, layout, unit }).collect();
+        let longest = regions.iter().map(VectorCopyArgument::vectors).max().unwrap_or(0);
         let groups = (longest as u64).div_ceil(u64::from(GROUP)).min(MAX_GROUPS);
         cx.run(&spec, &Arguments { regions }, [groups as u32, batch.len() as u32, 1])?;
     }
@@ -78,32 +79,32 @@ pub fn copy(cx: &Context, dtype: DType, regions: &[Region]) -> Result<()> {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
-    unit: Unit,
+    unit: VectorWidth,
     regions: usize,
-    /// Of every region's layout.
+    /// The number of dimensions of every region's layout.
     rank: u32,
     index: ScalarType,
 }
 
 parameters! {
     Spec as s => Arguments, Parameters {
-        regions: Each<Unitwise> = smallvec![(s.unit.dtype, s.layout()); s.regions],
+        regions: Each<VectorCopyParameter> = smallvec![(s.unit.dtype, s.layout()); s.regions],
     }
 }
 
-/// A [`Region`] that is copied in units, as a kernel's parameter.
-struct Unitwise;
+/// Kernel parameter: a [`Region`] that is copied in units of several elements.
+struct VectorCopyParameter;
 
-/// The argument for [`Unitwise`].
-struct UnitRegion<'a> {
+/// The argument for [`VectorCopyParameter`].
+struct VectorCopyArgument<'a> {
     region: &'a Region,
-    /// Counts units.
+    /// The region's layout in units.
     layout: &'a Layout,
-    unit: Unit,
+    unit: VectorWidth,
 }
 
-impl UnitRegion<'_> {
-    fn units(&self) -> i64 {
+impl VectorCopyArgument<'_> {
+    fn vectors(&self) -> i64 {
         self.layout.sizes.iter().product()
     }
 }
@@ -123,10 +124,10 @@ impl Spec {
     }
 }
 
-impl Parameter for Unitwise {
+impl Parameter for VectorCopyParameter {
     /// The dtype of a unit's words.
     type Type = (DType, LayoutSpec);
-    type Argument<'a> = UnitRegion<'a>;
+    type Argument<'a> = VectorCopyArgument<'a>;
     type Declared<'b> = RegionParams<'b>;
 
     fn declare<'b>(b: &'b Builder, name: &str, (word, layout): &(DType, LayoutSpec)) -> RegionParams<'b> {
@@ -135,18 +136,18 @@ impl Parameter for Unitwise {
             src: ReadRange::declare(b, "src", word),
             n: b.param("n", layout.index),
             start: b.param("start", layout.index),
-            layout: Walked::declare(b, name, layout),
+            layout: LayoutParameter::declare(b, name, layout),
         }
     }
 
-    fn pass(argument: &UnitRegion, (word, layout): &(DType, LayoutSpec), block: &mut ArgumentBlock) {
-        let UnitRegion { region, unit, .. } = argument;
+    fn pass(argument: &VectorCopyArgument, (word, layout): &(DType, LayoutSpec), block: &mut ArgumentBlock) {
+        let VectorCopyArgument { region, unit, .. } = argument;
         WriteRange::pass(&region.dst.range(), word, block);
         ReadRange::pass(&region.src.range(), word, block);
-        for number in [argument.units(), region.start / unit.elements] {
+        for number in [argument.vectors(), region.start / unit.elements] {
             Index::pass(&number, &layout.index, block);
         }
-        Walked::pass(&argument.layout, layout, block);
+        LayoutParameter::pass(&argument.layout, layout, block);
     }
 }
 
@@ -176,10 +177,10 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (unit, index) in [
-            (Unit::one(DType::Bool), ScalarType::U32),
-            (Unit::one(DType::F64), ScalarType::U64),
-            (Unit { dtype: DType::U32, lanes: 4, elements: 4 }, ScalarType::U32),
-            (Unit { dtype: DType::U32, lanes: 1, elements: 2 }, ScalarType::U64),
+            (VectorWidth::one(DType::Bool), ScalarType::U32),
+            (VectorWidth::one(DType::F64), ScalarType::U64),
+            (VectorWidth { dtype: DType::U32, lanes: 4, elements: 4 }, ScalarType::U32),
+            (VectorWidth { dtype: DType::U32, lanes: 1, elements: 2 }, ScalarType::U64),
         ] {
             accepted(&Spec { unit, regions: 1, rank: 0, index }.build());
             accepted(&Spec { unit, regions: MAX_REGIONS, rank: 3, index }.build());

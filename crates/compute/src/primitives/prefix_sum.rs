@@ -9,24 +9,26 @@ use dml_engine::parameters;
 use dml_kernel::dense::{GROUP, linear_id};
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Shared, Value};
 
-/// Neighbouring elements that one invocation adds.
-const EACH: u32 = 8;
+/// Adjacent elements of one invocation.
+const ELEMENTS_PER_INVOCATION: u32 = 8;
 
-/// Elements of a step of one workgroup.
-const STEP: u32 = GROUP * EACH;
+/// Elements of one step of a workgroup.
+const STEP: u32 = GROUP * ELEMENTS_PER_INVOCATION;
 
-/// Up to this many steps one workgroup does them all; beyond, each step has its own.
+/// Up to this number of steps, one workgroup does all of them; with more, each step has its own
+/// workgroup.
 const MAX_STEPS: i64 = 8;
 
-/// Replaces the first `n` elements of a contiguous integer tensor by the sums of those before each,
-/// and sets element `n` to the sum of all. Meant for fewer than 2^31 elements.
+/// Exclusive prefix sum in place: replaces each of the first `n` elements of a contiguous integer
+/// tensor by the sum of those before it, and sets element `n` to the total. For fewer than 2^31
+/// elements.
 pub fn exclusive(cx: &Context, t: &View, n: i64) -> Result<()> {
     let dtype = t.dtype;
     let steps = (n as u64).div_ceil(u64::from(STEP)) as i64;
     if steps <= MAX_STEPS {
-        return cx.run(&Whole { dtype }, &WholeArguments { data: t, n: n as u32 }, [1, 1, 1]);
+        return cx.run(&SingleWorkgroupScan { dtype }, &WholeArguments { data: t, n: n as u32 }, [1, 1, 1]);
     }
-    // Sums of whole steps, then those of the steps before are added.
+    // First the prefix sums within each step, then the totals of the steps before are added.
     let totals = &cx.empty(dtype, &[steps + 1])?;
     let threads = steps as u64 * u64::from(GROUP);
     cx.run_threads(&Steps { dtype }, &StepsArguments { data: t, totals, n: n as u32 }, threads)?;
@@ -34,20 +36,20 @@ pub fn exclusive(cx: &Context, t: &View, n: i64) -> Result<()> {
     cx.run_threads(&Add { dtype }, &AddArguments { data: t, totals, n: n as u32 }, n as u64 + 1)
 }
 
-/// All steps by one workgroup, one after the other.
+/// All steps in one workgroup, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Whole {
+struct SingleWorkgroupScan {
     dtype: DType,
 }
 
 parameters! {
-    Whole as s => WholeArguments, WholeParameters {
+    SingleWorkgroupScan as s => WholeArguments, WholeParameters {
         data: Output = s.dtype,
         n: U32,
     }
 }
 
-/// Each step by itself, and its sum.
+/// Each step in its own workgroup, with its total.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Steps {
     dtype: DType,
@@ -61,7 +63,7 @@ parameters! {
     }
 }
 
-/// Adds the sums of the steps before to each step.
+/// Adds the totals of the steps before to each step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Add {
     dtype: DType,
@@ -75,8 +77,7 @@ parameters! {
     }
 }
 
-/// Sums the step from `start` on: stores what is before each element, plus `before`, and yields the
-/// sum of all.
+/// The exclusive prefix sum of the step from `start` on, plus `before`; returns the total.
 fn step<'b>(
     b: &'b Builder,
     data: Pointer<'b>,
@@ -85,9 +86,9 @@ fn step<'b>(
     start: Value<'b>,
     before: Value<'b>,
 ) -> Value<'b> {
-    let first = start + b.local_id(0) * EACH;
+    let first = start + b.local_id(0) * ELEMENTS_PER_INVOCATION;
     let mut total = before.like(0.0);
-    let values: Vec<Value> = (0..EACH)
+    let values: Vec<Value> = (0..ELEMENTS_PER_INVOCATION)
         .map(|k| {
             let value = b.var(before.like(0.0));
             b.if_((first + k).lt(n), || value.set(data.load(first + k)));
@@ -106,7 +107,7 @@ fn step<'b>(
     all
 }
 
-impl KernelSpec for Whole {
+impl KernelSpec for SingleWorkgroupScan {
     fn name(&self) -> &'static str {
         "prefix"
     }
@@ -153,35 +154,35 @@ pub fn scratch(b: &Builder, scalar: ScalarType) -> Shared<'_> {
     b.shared(scalar, 1, 2 * GROUP)
 }
 
-/// The sum of `value` over this and all earlier invocations of a workgroup of [`GROUP`], and over
-/// all of them. Every invocation must come here.
+/// The inclusive prefix sum of `value` over a workgroup of [`GROUP`] invocations, and the total.
+/// Every invocation has to call it.
 pub fn workgroup<'b>(b: &'b Builder, scratch: Shared<'b>, value: Value<'b>) -> (Value<'b>, Value<'b>) {
-    let result = neighbours(b, scratch, value, GROUP);
+    let result = scan_groups(b, scratch, value, GROUP);
     b.barrier();
     result
 }
 
-/// The same among every `threads` neighbours of a workgroup, a power of two. The scratch may be
-/// written again behind a barrier.
+/// The same within every `threads` consecutive invocations of a workgroup, a power of two. The
+/// scratch memory may be written again after a barrier.
 ///
-/// Hillis and Steele, "Data parallel algorithms", CACM 29, 1986, with four sums joined at a time,
+/// Hillis and Steele, "Data parallel algorithms", CACM 29, 1986, with four sums added at a time,
 /// which takes half the barriers.
-pub fn neighbours<'b>(b: &'b Builder, scratch: Shared<'b>, value: Value<'b>, threads: u32) -> (Value<'b>, Value<'b>) {
-    const JOINED: u32 = 4;
+pub fn scan_groups<'b>(b: &'b Builder, scratch: Shared<'b>, value: Value<'b>, threads: u32) -> (Value<'b>, Value<'b>) {
+    const REDUCTION_WIDTH: u32 = 4;
     let local = b.local_id(0);
     let me = local & (threads - 1);
     scratch.store(local, value);
     b.barrier();
     let (mut from, mut step, mut sum) = (0, 1, value);
     while step < threads {
-        for before in (1..JOINED.min(threads / step)).map(|k| k * step) {
+        for before in (1..REDUCTION_WIDTH.min(threads / step)).map(|k| k * step) {
             let other = scratch.load(((local - before) & (GROUP - 1)) + from);
             sum = sum + me.ge(before).select(other, value.like(0.0));
         }
         from = GROUP - from;
         scratch.store(local + from, sum);
         b.barrier();
-        step *= JOINED;
+        step *= REDUCTION_WIDTH;
     }
     (sum, scratch.load((local | (threads - 1)) + from))
 }
@@ -194,7 +195,7 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for dtype in [DType::U32, DType::I64] {
-            accepted(&Whole { dtype }.build());
+            accepted(&SingleWorkgroupScan { dtype }.build());
             accepted(&Steps { dtype }.build());
             accepted(&Add { dtype }.build());
         }

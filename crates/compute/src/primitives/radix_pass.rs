@@ -1,6 +1,5 @@
 //! Passes over the digits of long rows, which sorting ([`radix_sort`](super::radix_sort)) and
-//! selection have in common: where keys come from, how rows are divided into blocks, and the counts
-//! of a block.
+//! selection share: the sources of keys, the division of rows into blocks, and a block's histogram.
 
 use crate::primitives::row_operands::{OperandParams, Operands};
 use crate::primitives::sort_key;
@@ -14,53 +13,53 @@ use dml_kernel::{Atomic, Builder, DType, Pointer, ScalarType, Shared, Value};
 /// Bits of a digit.
 pub const BITS: u32 = 8;
 
-/// Values of a digit: an invocation each.
+/// Number of values of a digit, and of invocations: one for each value.
 pub const DIGITS: u32 = 1 << BITS;
 
 const _: () = assert!(DIGITS == GROUP);
 
-/// So many workgroups keep an adapter busy; more elements make blocks of several tiles.
+/// Number of workgroups that keeps an adapter busy; with more elements, blocks have several tiles.
 const BLOCKS: u64 = 2048;
 
-/// Most tiles of a block.
+/// Maximum number of tiles of a block.
 const TILES: u64 = 8;
 
-/// Where a pass reads, or writes.
+/// What a pass reads or writes.
 #[derive(Copy, Clone)]
-pub enum Place<'t> {
-    /// Keys and positions; without, an element's place is its position.
+pub enum KeySource<'t> {
+    /// Keys and positions; without positions, an element's position is its index.
     Keys(&'t View, Option<&'t View>),
     /// Elements of a tensor, and their positions.
     Elements(&'t Operands, bool),
 }
 
-/// What a kernel is specialised by of a [`Place`].
+/// The kind of a [`KeySource`], which kernels are specialised by.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     Keys { positions: bool },
     Elements { dtype: DType, descending: bool, layout: LayoutSpec },
 }
 
-impl<'t> Place<'t> {
+impl<'t> KeySource<'t> {
     pub fn kind(self) -> Kind {
         match self {
-            Place::Keys(_, positions) => Kind::Keys { positions: positions.is_some() },
-            Place::Elements(operands, descending) => {
+            KeySource::Keys(_, positions) => Kind::Keys { positions: positions.is_some() },
+            KeySource::Elements(operands, descending) => {
                 Kind::Elements { dtype: operands.tensors[0].dtype, descending, layout: operands.layout.spec() }
             }
         }
     }
 
     pub fn keys(self) -> Option<&'t View> {
-        if let Place::Keys(keys, _) = self { Some(keys) } else { None }
+        if let KeySource::Keys(keys, _) = self { Some(keys) } else { None }
     }
 
     pub fn positions(self) -> Option<&'t View> {
-        if let Place::Keys(_, positions) = self { positions } else { None }
+        if let KeySource::Keys(_, positions) = self { positions } else { None }
     }
 
     pub fn operands(self) -> Option<&'t Operands> {
-        if let Place::Elements(operands, _) = self { Some(operands) } else { None }
+        if let KeySource::Elements(operands, _) = self { Some(operands) } else { None }
     }
 }
 
@@ -73,51 +72,51 @@ impl Kind {
         matches!(self, Kind::Keys { positions: true })
     }
 
-    /// The type of its operands.
+    /// The specialisation of its operands.
     pub fn operands(self) -> Option<(DType, LayoutSpec)> {
         if let Kind::Elements { dtype, layout, .. } = self { Some((dtype, layout)) } else { None }
     }
 }
 
-/// One pass over the digits of rows, a block of a row a workgroup.
+/// One pass over a digit of rows. Each workgroup has a block of a row.
 #[derive(Copy, Clone, Debug)]
 pub struct Pass {
     /// Elements of a row.
     n: u32,
     rows: u32,
-    /// Tiles of a block.
+    /// Number of tiles of a block.
     tiles: u32,
-    /// Blocks of a row.
+    /// Number of blocks of a row.
     blocks: u32,
     /// The digit's lowest bit.
     shift: u32,
 }
 
 impl Pass {
-    /// Over `rows` of `n` elements, in tiles of so many.
+    /// For `rows` rows of `n` elements, in tiles of `tile` elements.
     pub fn new(n: i64, rows: i64, tile: u32) -> Pass {
         let tiles = (n as u64).div_ceil(u64::from(tile)).max(1);
         let each = (tiles * rows as u64).div_ceil(BLOCKS).clamp(1, TILES).min(tiles);
         Pass { n: n as u32, rows: rows as u32, tiles: each as u32, blocks: tiles.div_ceil(each) as u32, shift: 0 }
     }
 
-    /// The pass over the digit whose lowest bit this is.
+    /// The pass for the digit with this lowest bit.
     pub fn at(self, shift: u32) -> Pass {
         Pass { shift, ..self }
     }
 
-    /// Blocks of all rows.
+    /// Number of blocks of all rows.
     pub fn blocks(self) -> u64 {
         u64::from(self.rows) * u64::from(self.blocks)
     }
 
-    /// Workgroups that the blocks take.
+    /// Workgroups for all blocks.
     pub fn groups(self) -> [u32; 3] {
         dense::folded(self.blocks())
     }
 }
 
-/// A [`Pass`] as a kernel's parameter.
+/// Kernel parameter: a [`Pass`].
 pub struct PassNumbers;
 
 /// A [`Pass`] in a kernel (u32).
@@ -154,9 +153,9 @@ impl Parameter for PassNumbers {
 pub struct Block<'b> {
     pub b: &'b Builder,
     pub pass: PassParams<'b>,
-    /// The row's number (u32).
+    /// Index of the row (u32).
     pub row: Value<'b>,
-    /// Its number in the row, and the elements that it consists of (u32).
+    /// Index of the block in the row, and its range of elements (u32).
     number: Value<'b>,
     pub begin: Value<'b>,
     pub end: Value<'b>,
@@ -165,7 +164,7 @@ pub struct Block<'b> {
 }
 
 impl<'b> Block<'b> {
-    /// Of this workgroup. A superfluous one ends here.
+    /// The block of this workgroup. Excess workgroups return.
     pub fn new(b: &'b Builder, pass: PassParams<'b>, index: ScalarType, tile: u32) -> Block<'b> {
         let group = b.group_id(0) + b.group_id(1) * b.group_count(0);
         b.if_(group.ge(pass.rows * pass.blocks), || b.return_());
@@ -176,23 +175,24 @@ impl<'b> Block<'b> {
         Block { b, pass, row, number, begin, end, base: row.cast(index) * pass.n.cast(index) }
     }
 
-    /// Where the count of a digit is.
+    /// Index of a digit's count.
     pub fn count_at(&self, digit: Value<'b>) -> Value<'b> {
         (self.row * DIGITS + digit) * self.pass.blocks + self.number
     }
 
-    /// Its number, and the first of its row and how many there are of all rows.
+    /// Index of the block among all rows' blocks, that of the row's first block, and the total
+    /// number of blocks.
     pub fn numbers(&self) -> [Value<'b>; 3] {
         let first = self.row * self.pass.blocks;
         [first + self.number, first, self.pass.rows * self.pass.blocks]
     }
 
-    /// A key's digit.
+    /// The digit of a key.
     pub fn digit(&self, key: Value<'b>) -> Value<'b> {
         (key >> self.pass.shift.cast(key.scalar())).cast(ScalarType::U32) & (DIGITS - 1)
     }
 
-    /// Loads keys at places in the row, of which there are as many as the closure is called for.
+    /// Loads keys: returns a function of the index in the row.
     pub fn keys<'a>(
         &'a self,
         from: Kind,
@@ -209,8 +209,8 @@ impl<'b> Block<'b> {
         }
     }
 
-    /// How many of the block's keys that are `wanted` have each digit, in shared memory; `each` are
-    /// loaded at a time.
+    /// The histogram in shared memory of the digits of the block's keys that are `wanted`; `each`
+    /// keys are loaded at a time.
     pub fn count(
         &self,
         each: u32,
@@ -222,10 +222,10 @@ impl<'b> Block<'b> {
         counts.store(me, b.u32(0));
         b.barrier();
         b.for_(self.begin, self.end, GROUP * each, |start| {
-            let places: Vec<Value> = (0..each).map(|k| start + me + k * GROUP).collect();
-            // All loads first: they do not wait for each other.
-            let keys: Vec<Value> = places.iter().map(|&at| key(at.min(self.end - 1))).collect();
-            for (at, key) in places.into_iter().zip(keys) {
+            let positions: Vec<Value> = (0..each).map(|k| start + me + k * GROUP).collect();
+            // All loads are issued before the first use.
+            let keys: Vec<Value> = positions.iter().map(|&at| key(at.min(self.end - 1))).collect();
+            for (at, key) in positions.into_iter().zip(keys) {
                 b.if_(at.lt(self.end) & wanted(key), || {
                     counts.atomic(Atomic::Add, self.digit(key), b.u32(1));
                 });

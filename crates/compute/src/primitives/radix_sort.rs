@@ -1,20 +1,20 @@
-//! Sorting of rows that are longer than what a workgroup holds: stable, so that what follows can
-//! work in the order of positions.
+//! Stable sorting of rows that are longer than what a workgroup holds.
 //!
-//! Least significant digit first, eight bits a pass. In a pass each workgroup counts the digits of
-//! a block of a row, the counts of all blocks are summed up digit by digit, and each workgroup puts
-//! its elements where the sums say (Satish, Harris and Garland, "Designing efficient sorting
-//! algorithms for manycore GPUs", IPDPS 2009). It sorts a tile of its block at a time by the digit
-//! first ([`block_sort`]), so that neighbours are written together.
+//! A radix sort from the least significant digit, eight bits a pass. In a pass each workgroup
+//! computes the histogram of a block of a row, the histograms of all blocks are scanned, digit by
+//! digit, and each workgroup moves its elements to the indices from the scan (Satish, Harris and
+//! Garland, "Designing efficient sorting algorithms for manycore GPUs", IPDPS 2009). It first sorts
+//! one tile of its block at a time by the digit ([`block_sort`]), so that neighbouring invocations
+//! write adjacent elements.
 //!
-//! The first pass reads elements or keys, the last one writes elements, and no other memory is
-//! needed than two keys and two positions an element.
+//! The first pass reads elements or keys, the last one writes elements; the workspace is two keys
+//! and two positions for each element.
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::primitives::block_sort::{self, BlockSort, Order, Shape, halves, joined};
+use crate::primitives::block_sort::{self, BlockSort, Order, Shape, key_from_words, key_words};
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::radix_pass::{BITS, Block, DIGITS, Kind, Pass, PassNumbers, Place};
+use crate::primitives::radix_pass::{BITS, Block, DIGITS, KeySource, Kind, Pass, PassNumbers};
 use crate::primitives::row_operands::{Operands, RowOperands};
 use crate::primitives::{prefix_sum, sort_key};
 use crate::view::View;
@@ -23,75 +23,82 @@ use dml_engine::parameters;
 use dml_kernel::dense::GROUP;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// Sorts `keys` (u32, one contiguous row), none above `largest`. Returns the keys in order and the
-/// position that each had.
+/// Sorts `keys` (u32, contiguous, 1-dim), none of which is above `largest`. Returns the sorted keys
+/// and the original position of each.
 pub fn sort(cx: &Context, keys: &View, largest: u32) -> Result<(View, View)> {
     sort_rows(cx, keys, None, 1, u32::BITS - largest.leading_zeros())
 }
 
-/// Sorts `keys` (u32 or u64, contiguous), `rows` of one length below 2^31, which have no more than
-/// their lowest `bits`. Returns the keys in order and the position in its row that each had, or
-/// what `positions` (u32) holds there.
+/// Sorts `keys` (u32 or u64, contiguous), `rows` rows of one length below 2^31, of which only the
+/// lowest `bits` bits are set. Returns the sorted keys, and for each its original position in the
+/// row, or the entry of `positions` (u32) there.
 pub fn sort_rows(cx: &Context, keys: &View, positions: Option<&View>, rows: i64, bits: u32) -> Result<(View, View)> {
     let rows = Problem { keys: keys.dtype, rows, n: keys.numel() / rows, bits };
     let to = rows.pair(cx)?;
-    rows.run(cx, Place::Keys(keys, positions), Place::Keys(&to.0, Some(&to.1)))?;
+    rows.run(cx, KeySource::Keys(keys, positions), KeySource::Keys(&to.0, Some(&to.1)))?;
     Ok(to)
 }
 
-/// Sorts the rows of the operands' input, and writes elements and positions. Neither may share the
-/// input's memory. The input's [keys](sort_key), contiguous, are read in its place if they are
-/// given.
+/// Sorts the rows of the operands' input, and writes elements and positions. Neither may overlap
+/// the input. If the input's [keys](sort_key), contiguous, are given, they are read instead.
 pub fn sort_elements(cx: &Context, operands: &Operands, keys: Option<&View>, descending: bool) -> Result<()> {
     let dtype = operands.tensors[0].dtype;
     let rows =
         Problem { keys: sort_key::dtype_of(dtype), rows: operands.rows, n: operands.n, bits: sort_key::bits(dtype) };
-    let elements = Place::Elements(operands, descending);
-    rows.run(cx, keys.map_or(elements, |keys| Place::Keys(keys, None)), elements)
+    let elements = KeySource::Elements(operands, descending);
+    rows.run(cx, keys.map_or(elements, |keys| KeySource::Keys(keys, None)), elements)
 }
 
-/// Rows of keys.
+/// Rows of keys to sort.
 #[derive(Copy, Clone)]
 struct Problem {
     keys: DType,
     rows: i64,
     n: i64,
-    /// The lowest bits, by which they are sorted.
+    /// Number of low bits by which keys are sorted.
     bits: u32,
 }
 
 impl Problem {
-    /// Memory for keys and positions.
+    /// Allocates memory for keys and positions.
     fn pair(self, cx: &Context) -> Result<(View, View)> {
         let sizes = [self.rows, self.n];
         Ok((cx.empty(self.keys, &sizes)?, cx.empty(DType::U32, &sizes)?))
     }
 
-    fn run(self, cx: &Context, from: Place, to: Place) -> Result<()> {
+    fn run(self, cx: &Context, from: KeySource, to: KeySource) -> Result<()> {
         let n = self.n;
         check!(n < i64::from(i32::MAX), TooLarge, "{}: {n} elements in a row are more than dml can sort", cx.name);
-        let shape = shape(cx, self.keys);
+        let run = |cx: &Context, few| self.run_sized(cx, from, to, shape(cx, self.keys, few));
+        let few = cx.device.info().capabilities.has_few_registers();
+        cx.run_accepted(few, |few: bool| (!few).then_some(true), run)
+    }
+
+    fn run_sized(self, cx: &Context, from: KeySource, to: KeySource, shape: Shape) -> Result<()> {
+        let n = self.n;
         let pass = Pass::new(n, self.rows, shape.tile());
         let (groups, cells) = (pass.groups(), pass.blocks() as i64 * i64::from(DIGITS));
         let counts = &cx.empty(DType::U32, &[cells + 1])?;
         let (keys, index) = (self.keys, index_type(self.rows * n));
         let passes = self.bits.div_ceil(BITS).max(1);
-        // Passes write by turns; keys that are wanted go to where they are wanted every other time.
-        let own = passes > 2 && matches!(to, Place::Elements(..));
+        // Passes alternate between two buffers. If keys are the result, the result's memory is one
+        // of them.
+        let own = passes > 2 && matches!(to, KeySource::Elements(..));
         let spare = [own.then(|| self.pair(cx)).transpose()?, (passes > 1).then(|| self.pair(cx)).transpose()?];
-        let written = |pass: u32| match &spare[((passes - 1 - pass) % 2) as usize] {
-            Some((keys, positions)) if pass + 1 < passes => Place::Keys(keys, Some(positions)),
+        let destination = |pass: u32| match &spare[((passes - 1 - pass) % 2) as usize] {
+            Some((keys, positions)) if pass + 1 < passes => KeySource::Keys(keys, Some(positions)),
             _ => to,
         };
         for number in 0..passes {
             let (shift, pass) = (number * BITS, pass.at(number * BITS));
-            let (source, target) = (if number == 0 { from } else { written(number - 1) }, written(number));
-            let spec = Count { keys, index, from: source.kind(), each: shape.each };
+            let (source, target) = (if number == 0 { from } else { destination(number - 1) }, destination(number));
+            let spec =
+                Count { keys, index, from: source.kind(), elements_per_invocation: shape.elements_per_invocation };
             let arguments = CountArguments { from: source.keys(), operands: source.operands(), counts, pass };
             cx.run(&spec, &arguments, groups)?;
             prefix_sum::exclusive(cx, counts, cells)?;
-            let halves = if self.bits > shift + block_sort::BITS { 2 } else { 1 };
-            let spec = Move { keys, index, from: source.kind(), to: target.kind(), shape, halves };
+            let sub_digits = if self.bits > shift + block_sort::BITS { 2 } else { 1 };
+            let spec = Move { keys, index, from: source.kind(), to: target.kind(), shape, sub_digits };
             let arguments = MoveArguments {
                 from: source.keys(),
                 positions: source.positions(),
@@ -107,29 +114,35 @@ impl Problem {
     }
 }
 
-/// A workgroup's tile: what its memory and registers hold.
-fn shape(cx: &Context, keys: DType) -> Shape {
+/// The elements of a workgroup: as many as shared memory and registers hold. With `few`, registers
+/// are few, or the driver refuses larger kernels.
+fn shape(cx: &Context, keys: DType, few: bool) -> Shape {
     let room = cx.device.info().capabilities.max_shared_memory;
-    let of = |each, together| Shape { each, threads: GROUP, together };
+    let of =
+        |elements_per_invocation, separate_words| Shape { elements_per_invocation, threads: GROUP, separate_words };
     let words = keys.bytes() as u32 / 4 + 1;
-    let each = if keys == DType::U32 && move_bytes(of(16, 1)) <= room { 16 } else { 8 };
-    // More than one workgroup is to fit.
+    let each = match keys {
+        _ if few => 4,
+        DType::U32 if move_bytes(of(16, 1)) <= room => 16,
+        _ => 8,
+    };
+    // At least two workgroups have to fit.
     if move_bytes(of(each, words)) <= room / 2 { of(each, words) } else { of(each, 1) }
 }
 
-/// Shared memory of a [`Move`].
+/// Bytes of shared memory of a [`Move`].
 fn move_bytes(shape: Shape) -> u32 {
     shape.bytes() + 4 * 2 * DIGITS
 }
 
-/// Counts the digits of each block.
+/// Computes the histogram of each block.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Count {
     keys: DType,
     index: ScalarType,
     from: Kind,
     /// Elements that an invocation loads at a time.
-    each: u32,
+    elements_per_invocation: u32,
 }
 
 parameters! {
@@ -147,16 +160,16 @@ impl KernelSpec for Count {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: CountParameters<'b>) {
-        let tile = GROUP * self.each;
+        let tile = GROUP * self.elements_per_invocation;
         let block = Block::new(b, p.pass, self.index, tile);
         let key = block.keys(self.from, p.from, p.operands.as_ref());
-        let counts = block.count(self.each, key, |_| b.bool(true));
+        let counts = block.count(self.elements_per_invocation, key, |_| b.bool(true));
         let me = b.local_id(0);
         p.counts.store(block.count_at(me), counts.load(me));
     }
 }
 
-/// Puts keys and positions, or elements, where the sums of the counts say.
+/// Moves keys and positions, or elements, to the indices from the scanned histograms.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Move {
     keys: DType,
@@ -164,8 +177,8 @@ struct Move {
     from: Kind,
     to: Kind,
     shape: Shape,
-    /// Digits of a [`BlockSort`] that make up one.
-    halves: u32,
+    /// Number of [`BlockSort`] digits in one digit of the pass.
+    sub_digits: u32,
 }
 
 parameters! {
@@ -189,45 +202,45 @@ impl KernelSpec for Move {
         let tile = self.shape.tile();
         let block = Block::new(b, p.pass, self.index, tile);
         let sort = BlockSort::new(b, self.shape);
-        // Of each digit in the tile: its first element, and behind its last one; then where its
-        // elements go.
+        // For each digit in the tile: index of its first element and the end; later the
+        // destination.
         let (firsts, ends) = (b.shared(ScalarType::U32, 1, DIGITS), b.shared(ScalarType::U32, 1, DIGITS));
         let me = b.local_id(0);
         let key = block.keys(self.from, p.from, p.operands.as_ref());
         let write = self.writer(&block, &p);
-        // The sums wrap with the row's base.
+        // Both the sums and the row's base may wrap around.
         let next = b.var(p.counts.load(block.count_at(me)) - block.row * block.pass.n);
         b.for_(block.begin, block.end, tile, |start| {
             let count = (block.end - start).min(tile);
-            let places = sort.places(Order::Striped);
+            let slots = sort.element_indices(Order::Striped);
             let mut words: Vec<Vec<Value>> = vec![Vec::new(); self.keys.bytes() as usize / 4];
-            let within: Vec<Value> = places.iter().map(|&at| start + at.min(count - 1)).collect();
-            for (&at, &place) in places.iter().zip(&within) {
-                for (words, word) in words.iter_mut().zip(halves(key(place))) {
-                    // What only fills the tile up comes last.
+            let within: Vec<Value> = slots.iter().map(|&at| start + at.min(count - 1)).collect();
+            for (&at, &position) in slots.iter().zip(&within) {
+                for (words, word) in words.iter_mut().zip(key_words(key(position))) {
+                    // Padding of the last tile is sorted to the end.
                     words.push(at.lt(count).select(word, u32::MAX));
                 }
             }
             if let Some(positions) = p.positions {
                 words.push(within.iter().map(|&at| positions.load(block.base + at.cast(self.index))).collect());
             }
-            let mut held = sort.exchange(&words, &places, Order::Blocked);
+            let mut own_words = sort.exchange(&words, &slots, Order::Blocked);
             if p.positions.is_none() {
-                held.push(sort.places(Order::Blocked).into_iter().map(|at| start + at).collect());
+                own_words.push(sort.element_indices(Order::Blocked).into_iter().map(|at| start + at).collect());
             }
-            for half in 0..self.halves {
-                let digits = self.digits(&held, block.pass.shift + half * block_sort::BITS);
-                let to = if half + 1 < self.halves { Order::Blocked } else { Order::Striped };
-                held = sort.exchange(&held, &sort.ranks(&digits), to);
+            for sub_digit in 0..self.sub_digits {
+                let digits = self.digits(&own_words, block.pass.shift + sub_digit * block_sort::BITS);
+                let to = if sub_digit + 1 < self.sub_digits { Order::Blocked } else { Order::Striped };
+                own_words = sort.exchange(&own_words, &sort.ranks(&digits), to);
             }
 
             firsts.store(me, b.u32(0));
             ends.store(me, b.u32(0));
-            let keys: Vec<Value> = (0..places.len()).map(|k| self.key(&held, k)).collect();
+            let keys: Vec<Value> = (0..slots.len()).map(|k| self.key(&own_words, k)).collect();
             let digits: Vec<Value> = keys.iter().map(|&key| block.digit(key)).collect();
-            // Neighbours look at each other's digits.
-            sort.exchange(std::slice::from_ref(&digits), &places, Order::Striped);
-            for (&at, &digit) in places.iter().zip(&digits) {
+            // Each element is compared with its predecessor's digit.
+            sort.exchange(std::slice::from_ref(&digits), &slots, Order::Striped);
+            for (&at, &digit) in slots.iter().zip(&digits) {
                 b.if_(at.lt(count), || {
                     let before = sort.load(at.max(1) - 1);
                     b.if_(at.gt(0) & before.ne(digit), || {
@@ -242,8 +255,8 @@ impl KernelSpec for Move {
             next.set(here + ends.load(me) - first);
             firsts.store(me, here - first);
             b.barrier();
-            let positions = held.last().cloned().unwrap_or_default();
-            for (k, &at) in places.iter().enumerate() {
+            let positions = own_words.last().cloned().unwrap_or_default();
+            for (k, &at) in slots.iter().enumerate() {
                 b.if_(at.lt(count), || write(firsts.load(digits[k]) + at, keys[k], positions[k]));
             }
         });
@@ -251,16 +264,16 @@ impl KernelSpec for Move {
 }
 
 impl Move {
-    /// The digits of a [`BlockSort`] at a shift, of keys by word and element.
+    /// The digits of a [`BlockSort`] at a shift, for keys by word and element.
     fn digits<'b>(&self, words: &[Vec<Value<'b>>], shift: Value<'b>) -> Vec<Value<'b>> {
         (0..words[0].len()).map(|k| block_sort::digit(words, k, self.keys, shift)).collect()
     }
 
     fn key<'b>(&self, words: &[Vec<Value<'b>>], k: usize) -> Value<'b> {
-        if self.keys == DType::U64 { joined(words[0][k], words[1][k]) } else { words[0][k] }
+        if self.keys == DType::U64 { key_from_words(words[0][k], words[1][k]) } else { words[0][k] }
     }
 
-    /// What writes a key and a position at a place of the row.
+    /// Returns a function that writes a key and a position to an index of the row.
     fn writer<'a, 'b>(
         &'a self,
         block: &'a Block<'b>,
@@ -269,7 +282,7 @@ impl Move {
         let b = block.b;
         let offsets =
             p.operands.as_ref().filter(|_| !self.to.has_keys()).map(|o| o.offsets(b, block.row.cast(o.rows.scalar())));
-        move |place, key, position| match (self.to, &p.operands, offsets, p.to, p.moved) {
+        move |target, key, position| match (self.to, &p.operands, offsets, p.to, p.moved) {
             (Kind::Elements { dtype, descending, .. }, Some(o), Some([input, values, indices]), ..) => {
                 let value = b.var(sort_key::to_bits(key, dtype, descending));
                 if dtype.is_float() {
@@ -277,11 +290,11 @@ impl Move {
                         value.set(o.input.load(o.at(0, input, position)).cast(key.scalar()));
                     });
                 }
-                o.values.store(o.at(1, values, place), value.get());
-                o.indices.store(o.at(2, indices, place), position);
+                o.values.store(o.at(1, values, target), value.get());
+                o.indices.store(o.at(2, indices, target), position);
             }
             (.., Some(to), Some(moved)) => {
-                let at = block.base + place.cast(self.index);
+                let at = block.base + target.cast(self.index);
                 to.store(at, key);
                 moved.store(at, position);
             }
@@ -303,8 +316,8 @@ mod tests {
             index: ScalarType::U64,
             from: Kind::Keys { positions: true },
             to: Kind::Keys { positions: true },
-            shape: Shape { each: 8, threads: GROUP, together: 1 },
-            halves: 2,
+            shape: Shape { elements_per_invocation: 8, threads: GROUP, separate_words: 1 },
+            sub_digits: 2,
         };
         let bytes = spec.build().emit().expect("a valid kernel").needs.shared_bytes;
         assert_eq!(bytes, move_bytes(spec.shape));
@@ -325,9 +338,13 @@ mod tests {
             };
             let (first, next) = (Kind::Keys { positions: false }, Kind::Keys { positions: true });
             for (from, to) in [(first, next), (next, next), (next, elements), (elements, next), (elements, elements)] {
-                let shape = Shape { each: 8, threads: GROUP, together: if from == first { 3 } else { 1 } };
-                accepted(&Count { keys, index, from, each: 8 }.build());
-                accepted(&Move { keys, index, from, to, shape, halves: 1 + u32::from(to == next) }.build());
+                let shape = Shape {
+                    elements_per_invocation: 8,
+                    threads: GROUP,
+                    separate_words: if from == first { 3 } else { 1 },
+                };
+                accepted(&Count { keys, index, from, elements_per_invocation: 8 }.build());
+                accepted(&Move { keys, index, from, to, shape, sub_digits: 1 + u32::from(to == next) }.build());
             }
         }
     }

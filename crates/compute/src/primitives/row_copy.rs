@@ -1,22 +1,22 @@
-//! Copies of up to a thousand regions in one launch: of regions that are rows of neighbours,
-//! equally far apart.
+//! Copies of up to a thousand regions in one launch, for regions of contiguous rows with a constant
+//! row stride.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::primitives::kernel::KernelSpec;
-use crate::primitives::list_table::{Grid, ListTable, Listed, MAX_TENSORS};
+use crate::primitives::list_table::{Grid, ListArgument, ListTable, MAX_TENSORS};
 use crate::primitives::multi_copy::Region;
-use crate::primitives::wide_access::Unit;
+use crate::primitives::vector_access::VectorWidth;
 use crate::view::layout::Layout;
 use dml_engine::{AddressRange, parameters};
 use dml_kernel::dense::{GROUP, folded};
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// Words of a region in the table: units, where they go and come from, units of a row, and from one
-/// row to the next on both sides.
+/// Words of a region in the table: number of units, destination, source, units of a row, and the
+/// row strides on both sides.
 const WORDS: usize = 6;
 
-/// Copies what lies in rows, and returns the other regions.
+/// Copies the regions that consist of contiguous rows, and returns the other regions.
 pub fn copy<'r>(cx: &Context, dtype: DType, regions: &[&'r Region]) -> Result<Vec<&'r Region>> {
     let mut rest = Vec::new();
     let mut rows: Vec<(&Region, Layout)> = Vec::with_capacity(regions.len());
@@ -36,10 +36,10 @@ fn is_rows(layout: &Layout) -> bool {
 }
 
 fn launch(cx: &Context, dtype: DType, regions: &mut [(&Region, Layout)]) -> Result<()> {
-    let units = regions.iter().map(|(region, layout)| {
-        Unit::widest(dtype, layout, &[0, 1], &[region.dst.data, region.src.data], &[region.start])
+    let widths = regions.iter().map(|(region, layout)| {
+        VectorWidth::widest(dtype, layout, &[0, 1], &[region.dst.data, region.src.data], &[region.start])
     });
-    let unit = units.reduce(Unit::min).unwrap_or(Unit::one(dtype));
+    let unit = widths.reduce(VectorWidth::min).unwrap_or(VectorWidth::one(dtype));
     let mut entries: Vec<u64> = Vec::with_capacity(WORDS * regions.len());
     let mut reads: Vec<AddressRange> = Vec::with_capacity(regions.len());
     let mut written = regions[0].0.dst.range();
@@ -55,15 +55,21 @@ fn launch(cx: &Context, dtype: DType, regions: &mut [(&Region, Layout)]) -> Resu
         let range = region.dst.range();
         written = AddressRange { start: written.start.min(range.start), end: written.end.max(range.end) };
     }
-    let Grid { firsts, groups, rounds } = Grid::new(entries.iter().step_by(WORDS).copied(), 1);
+    let Grid { first_workgroups, groups, rounds } = Grid::new(entries.iter().step_by(WORDS).copied(), 1);
     let writes = [written];
-    let lists = Listed { firsts: &firsts, entries: &entries, rounds: rounds as u32, reads: &reads, writes: &writes };
+    let lists = ListArgument {
+        first_workgroups: &first_workgroups,
+        entries: &entries,
+        rounds: rounds as u32,
+        reads: &reads,
+        writes: &writes,
+    };
     cx.run(&Spec { unit }, &Arguments { lists }, folded(groups))
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
-    unit: Unit,
+    unit: VectorWidth,
 }
 
 parameters! {
@@ -99,10 +105,10 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for unit in [
-            Unit::one(DType::Bool),
-            Unit::one(DType::F64),
-            Unit { dtype: DType::U32, lanes: 4, elements: 4 },
-            Unit { dtype: DType::U32, lanes: 1, elements: 2 },
+            VectorWidth::one(DType::Bool),
+            VectorWidth::one(DType::F64),
+            VectorWidth { dtype: DType::U32, lanes: 4, elements: 4 },
+            VectorWidth { dtype: DType::U32, lanes: 1, elements: 2 },
         ] {
             accepted(&Spec { unit }.build());
         }

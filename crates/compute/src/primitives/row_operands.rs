@@ -1,64 +1,64 @@
-//! The tensors of an operator that sorts or selects along a dimension, row by row.
+//! The tensors of an operator that sorts or selects along a dimension, by row.
 
-use crate::view::layout::{Layout, LayoutParams, LayoutSpec, SHORT, Walked};
+use crate::view::layout::{Layout, LayoutParameter, LayoutParams, LayoutSpec, MAX_INDEX_32};
 use crate::view::{Dims, View};
 use dml_engine::interface::{Index, ReadRange, WriteRange};
 use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
-/// An input and what is written: elements of its rows and their positions there. A row is all
+/// An input and two results: elements of its rows, and their positions in the rows. A row is all
 /// elements along one dimension.
 pub struct Operands {
     /// `input`, `values` and `indices` (int64).
     pub tensors: [View; 3],
-    /// The dimension along which rows lie.
+    /// The dimension of the rows.
     pub dim: usize,
     /// Number of rows.
     pub rows: i64,
     /// Elements of a row of the input.
     pub n: i64,
-    /// How the rows of the three tensors are walked, in row-major order.
+    /// The layout for iterating over the rows of the three tensors, in row-major order.
     pub layout: Layout,
-    /// Strides of the three along the dimension.
+    /// Strides of the three tensors along the dimension.
     steps: [i64; 3],
 }
 
-/// Which elements of the sorted row are written.
+/// The elements of the sorted row that are written.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Take {
-    /// The first ones.
+    /// The first elements.
     First(u32),
-    /// The one of this rank.
+    /// The element of this rank.
     Rank(u32),
     /// The median, see `median` of `sorting`.
     Median {
-        /// Whether it is the median of the numbers only.
+        /// Whether NaN is ignored.
         ignore_nan: bool,
     },
 }
 
-/// A [`Take`] without its numbers, which are a kernel's parameters.
+/// The kind of a [`Take`], which kernels are specialised by.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Taken {
-    /// Elements of known ranks.
+pub enum TakeKind {
+    /// Elements of given ranks.
     Ranks,
     /// The median.
     Median {
-        /// Whether it is the median of the numbers only.
+        /// Whether NaN is ignored.
         ignore_nan: bool,
     },
 }
 
 impl Take {
-    /// What a kernel is specialised by.
-    pub fn kind(self) -> Taken {
+    /// The kind, for the specialisation.
+    pub fn kind(self) -> TakeKind {
         match self {
-            Take::First(_) | Take::Rank(_) => Taken::Ranks,
-            Take::Median { ignore_nan } => Taken::Median { ignore_nan },
+            Take::First(_) | Take::Rank(_) => TakeKind::Ranks,
+            Take::Median { ignore_nan } => TakeKind::Median { ignore_nan },
         }
     }
 
-    /// The first rank and how many, where they are known.
+    /// The first rank and the number of ranks; for a median, whose rank is not known, 0 and 1.
     pub fn window(self) -> (u32, u32) {
         match self {
             Take::First(count) => (0, count),
@@ -69,14 +69,14 @@ impl Take {
 }
 
 impl Operands {
-    /// All three have the rank of the input, and its sizes but for `dim`.
+    /// All three tensors have the input's number of dimensions, and its sizes except in `dim`.
     pub fn new(input: &View, dim: usize, values: &View, indices: &View) -> Operands {
         let tensors = [input, values, indices].map(View::clone);
         let along = |t: &View| t.strides.get(dim).copied().unwrap_or(1);
         let rest = |of: &[i64]| -> Dims { of.iter().enumerate().filter(|e| e.0 != dim).map(|e| *e.1).collect() };
         let strides = tensors.each_ref().map(|t| rest(&t.strides));
         let mut layout = Layout::row_major(&rest(&input.sizes), &strides.each_ref().map(|s| s.as_slice()));
-        if tensors.iter().any(|t| t.reach().max(t.numel()) >= SHORT) {
+        if tensors.iter().any(|t| t.reach().max(t.numel()) >= MAX_INDEX_32) {
             layout.index = ScalarType::U64;
         }
         Operands {
@@ -89,22 +89,22 @@ impl Operands {
         }
     }
 
-    /// Whether neighbouring elements in memory belong to neighbouring rows.
+    /// Whether adjacent elements in memory belong to adjacent rows.
     pub fn across(&self) -> bool {
         self.layout.strides[0].first().is_some_and(|&s| s < self.steps[0])
     }
 }
 
-/// [`Operands`] as a kernel's parameter.
+/// Kernel parameter: [`Operands`].
 pub struct RowOperands;
 
-/// [`Operands`] in a kernel. Elements are bits.
+/// [`Operands`] in a kernel. Elements are accessed as bits.
 pub struct OperandParams<'b> {
     /// The tensor whose elements are sorted or selected.
     pub input: Pointer<'b>,
-    /// Where they go.
+    /// The elements that are written.
     pub values: Pointer<'b>,
-    /// Where their positions go.
+    /// The positions that are written.
     pub indices: Pointer<'b>,
     /// Number of rows.
     pub rows: Value<'b>,
@@ -113,7 +113,7 @@ pub struct OperandParams<'b> {
 }
 
 impl Parameter for RowOperands {
-    /// The dtype of the elements, and how the rows are walked.
+    /// The dtype of the elements, and the layout of the rows.
     type Type = (DType, LayoutSpec);
     type Argument<'a> = &'a Operands;
     type Declared<'b> = OperandParams<'b>;
@@ -124,7 +124,7 @@ impl Parameter for RowOperands {
             values: WriteRange::declare(b, "values", &dtype.bits()),
             indices: WriteRange::declare(b, "indices", &DType::I64),
             rows: Index::declare(b, "rows", &layout.index),
-            layout: Walked::declare(b, name, layout),
+            layout: LayoutParameter::declare(b, name, layout),
             steps: <[Index; 3]>::declare(b, "step", &layout.index),
         }
     }
@@ -135,7 +135,7 @@ impl Parameter for RowOperands {
         WriteRange::pass(&values, dtype, block);
         WriteRange::pass(&indices, &DType::I64, block);
         Index::pass(&operands.rows, &layout.index, block);
-        Walked::pass(&&operands.layout, layout, block);
+        LayoutParameter::pass(&&operands.layout, layout, block);
         <[Index; 3]>::pass(&operands.steps, &layout.index, block);
     }
 }
@@ -147,7 +147,7 @@ impl<'b> OperandParams<'b> {
         [offsets[0], offsets[1], offsets[2]]
     }
 
-    /// Place of element `i` of a row in tensor `t`, given the row's offset there.
+    /// Offset of element `i` of a row in tensor `t`, given the row's offset there.
     pub fn at(&self, t: usize, offset: Value<'b>, i: Value<'b>) -> Value<'b> {
         offset + i.cast(self.rows.scalar()) * self.steps[t]
     }

@@ -1,5 +1,5 @@
 //! Rows of a contiguous tensor (all elements along one dimension), each shared by some invocations
-//! of a workgroup: how they are dealt out, and what is computed of a whole row.
+//! of a workgroup: how elements are distributed to invocations, and reductions of a row.
 
 use crate::dtype::accumulator;
 use dml_engine::interface::Index;
@@ -7,31 +7,31 @@ use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::dense::{self, GROUP};
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Shared, Value};
 
-/// How rows are dealt to invocations.
+/// How rows are distributed to invocations.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rows {
-    /// Type of indices.
+    /// Integer type of indices.
     pub index: ScalarType,
     /// Invocations that share a row; a power of two.
     pub lanes: u32,
-    /// Neighbouring invocations share a row (whose elements are neighbours); otherwise they have
-    /// neighbouring rows.
+    /// Neighbouring invocations share a row (whose elements are adjacent); otherwise they have
+    /// adjacent rows.
     pub lanes_first: bool,
 }
 
-/// How many rows there are, and how they lie.
+/// The number of rows, and their layout.
 #[derive(Copy, Clone, Debug)]
 pub struct Extent {
-    /// Rows.
+    /// Number of rows.
     pub rows: i64,
     /// Elements of a row.
     pub n: i64,
-    /// From one element of a row to the next, in elements.
+    /// Stride of a row.
     pub inner: i64,
 }
 
 impl Extent {
-    /// The rows along dimension `dim` of a contiguous tensor of these sizes, of which none is 0.
+    /// The rows along dimension `dim` of a contiguous tensor with these sizes, none of which is 0.
     pub fn along(sizes: &[i64], dim: usize) -> Extent {
         let n = sizes.get(dim).copied().unwrap_or(1);
         let inner = sizes.iter().skip(dim + 1).product();
@@ -39,22 +39,22 @@ impl Extent {
     }
 }
 
-/// An [`Extent`] as a kernel's parameter.
+/// Kernel parameter: an [`Extent`].
 pub struct RowExtent;
 
 /// An [`Extent`] in a kernel.
 #[derive(Copy, Clone)]
 pub struct ExtentParams<'b> {
-    /// Rows.
+    /// Number of rows.
     pub rows: Value<'b>,
     /// Elements of a row.
     pub n: Value<'b>,
-    /// From one element of a row to the next, in elements.
+    /// Stride of a row.
     pub inner: Value<'b>,
 }
 
 impl Parameter for RowExtent {
-    /// The type of the three.
+    /// The integer type of the three numbers.
     type Type = ScalarType;
     type Argument<'a> = Extent;
     type Declared<'b> = ExtentParams<'b>;
@@ -70,37 +70,36 @@ impl Parameter for RowExtent {
     }
 }
 
-/// An invocation's row, and its place among those that share it.
+/// An invocation's row, and its index among the invocations that share it.
 #[derive(Clone)]
 pub struct RowPosition<'b> {
     /// Index of the invocation in the workgroup (u32).
     pub local: Value<'b>,
-    /// Its index among those of its row (u32).
+    /// Its index among the invocations of its row (u32).
     pub lane: Value<'b>,
-    /// Index in the workgroup of the row's first invocation (u32), and the step to the next one.
+    /// Index in the workgroup of the row's first invocation (u32).
     pub leader: Value<'b>,
-    /// See `leader`.
-    pub apart: u32,
-    /// The row's number.
+    /// Distance in the workgroup between the row's invocations.
+    pub lane_stride: u32,
+    /// Index of the row.
     pub row: Value<'b>,
-    /// Offset of the row's first element. The step to the next one is `inner`.
+    /// Offset of the row's first element.
     pub first: Value<'b>,
-    /// Whether there is such a row. A superfluous invocation reads the last one and must write
-    /// nothing.
+    /// Whether the row exists. An excess invocation reads the last row, and must not write.
     pub valid: Value<'b>,
 }
 
 impl Rows {
-    /// Workgroups that these rows take.
+    /// Workgroups for these rows.
     pub fn groups(&self, extent: &Extent) -> [u32; 3] {
         dense::folded((extent.rows as u64).div_ceil(u64::from(GROUP / self.lanes)))
     }
 
-    /// The place of this invocation; `rows` rows of `n` elements, `inner` apart.
-    pub fn place<'b>(&self, b: &'b Builder, rows: Value<'b>, n: Value<'b>, inner: Value<'b>) -> RowPosition<'b> {
+    /// The position of this invocation, for `rows` rows of `n` elements with stride `inner`.
+    pub fn row_position<'b>(&self, b: &'b Builder, rows: Value<'b>, n: Value<'b>, inner: Value<'b>) -> RowPosition<'b> {
         let (lanes, columns) = (self.lanes, GROUP / self.lanes);
         let local = b.local_id(0);
-        let (lane, column, leader, apart) = if self.lanes_first {
+        let (lane, column, leader, lane_stride) = if self.lanes_first {
             let lane = local & (lanes - 1);
             (lane, local >> lanes.ilog2(), local - lane, 1)
         } else {
@@ -113,129 +112,142 @@ impl Rows {
         let row = wanted.min(rows - 1);
         let outer = row / inner;
         let first = outer * n * inner + (row - outer * inner);
-        RowPosition { local, lane, leader, apart, row, first, valid: wanted.lt(rows) }
+        RowPosition { local, lane, leader, lane_stride, row, first, valid: wanted.lt(rows) }
     }
 }
 
-/// Most elements that an invocation holds in registers.
-const HELD: u32 = 16;
+/// Maximum number of elements that an invocation holds in registers.
+const MAX_REGISTER_ELEMENTS: u32 = 16;
 
 impl Rows {
-    /// How rows of `n` neighbouring elements are dealt out, and how many elements an invocation
-    /// then holds in registers (0 if rows are too long for that).
-    fn held_neighbours(index: ScalarType, n: i64) -> (Rows, u32) {
-        let lanes = (needed(n, i64::from(HELD)) as u32).next_power_of_two().min(GROUP);
-        (Rows { index, lanes, lanes_first: true }, held(n, lanes))
+    /// The distribution of rows of `n` adjacent elements, and how many elements an invocation then
+    /// holds in registers (0 if rows are too long).
+    fn contiguous_in_registers(index: ScalarType, n: i64) -> (Rows, u32) {
+        let lanes = (needed(n, i64::from(MAX_REGISTER_ELEMENTS)) as u32).next_power_of_two().min(GROUP);
+        (Rows { index, lanes, lanes_first: true }, register_elements(n, lanes))
     }
 
-    /// The same where an invocation holds few, and rows are rather shared by more.
-    pub fn of_neighbours(index: ScalarType, n: i64) -> (Rows, u32) {
+    /// The same with few elements for each invocation, and more invocations for each row.
+    pub fn of_contiguous(index: ScalarType, n: i64) -> (Rows, u32) {
         let lanes = (needed(n, 4) as u32).next_power_of_two().min(GROUP);
-        (Rows { index, lanes, lanes_first: true }, held(n, lanes))
+        (Rows { index, lanes, lanes_first: true }, register_elements(n, lanes))
     }
 
-    /// The same for `rows` rows whose elements are apart, and which are neighbours themselves.
+    /// The same for `rows` adjacent rows whose elements are not adjacent.
     pub fn of_columns(index: ScalarType, n: i64, rows: i64) -> (Rows, u32) {
         let columns = (rows.min(i64::from(COLUMNS)) as u32).next_power_of_two();
         let lanes = (needed(n, 8) as u32).next_power_of_two().min(GROUP / columns);
-        (Rows { index, lanes, lanes_first: false }, held(n, lanes))
+        (Rows { index, lanes, lanes_first: false }, register_elements(n, lanes))
     }
 }
 
-/// Values that an invocation joins when what a row's invocations have is joined.
-const JOINED: u32 = 16;
+/// Values that an invocation combines in one step of a row's reduction.
+const REDUCTION_WIDTH: u32 = 16;
 
-/// Neighbouring rows in a workgroup when their elements are neighbours in memory.
+/// Adjacent rows in a workgroup, if the elements of a row are not adjacent in memory.
 const COLUMNS: u32 = 32;
 
-/// Rows are never held from this length on.
-const LONG: i64 = 1 << 20;
+/// Rows of this length or more are never held in registers.
+const MIN_STREAMED_LENGTH: i64 = 1 << 20;
 
 fn needed(n: i64, each: i64) -> i64 {
-    (n.clamp(1, LONG) + each - 1) / each
+    (n.clamp(1, MIN_STREAMED_LENGTH) + each - 1) / each
 }
 
-fn held(n: i64, lanes: u32) -> u32 {
-    let held = (n.min(LONG) as u32).div_ceil(lanes).next_power_of_two();
-    if held <= HELD && n < LONG { held } else { 0 }
+fn register_elements(n: i64, lanes: u32) -> u32 {
+    let register_elements = (n.min(MIN_STREAMED_LENGTH) as u32).div_ceil(lanes).next_power_of_two();
+    if register_elements <= MAX_REGISTER_ELEMENTS && n < MIN_STREAMED_LENGTH { register_elements } else { 0 }
 }
 
-/// How the elements of rows are dealt out.
+/// How the elements of rows are distributed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Dealt {
-    /// Who shares a row.
+pub struct RowDistribution {
+    /// The invocations of a row.
     pub rows: Rows,
     /// Elements that an invocation holds in registers; 0 if rows are too long for that.
-    pub held: u32,
-    /// How many neighbours go to one invocation before the next has its first: it depends on the
-    /// rows' length and dtype alone, as do the results of sums.
+    pub register_elements: u32,
+    /// Number of adjacent elements of an invocation, before the next invocation has its first: it
+    /// depends on the rows' length and dtype alone, and so do the results of sums.
     pub chunk: u32,
-    /// They are moved in one access.
-    pub wide: bool,
-    /// Every invocation of a row holds as many elements as any.
+    /// The adjacent elements are loaded and stored in one access.
+    pub vectorized: bool,
+    /// Every invocation of a row holds the same number of elements.
     pub full: bool,
 }
 
-impl Dealt {
-    /// Rows of `n` neighbouring elements of a dtype; the addresses of all tensors that are accessed
-    /// so, and the bytes of their elements.
-    pub fn neighbours(index: ScalarType, n: i64, dtype: DType, accessed: &[(u64, u64)]) -> Dealt {
-        let (rows, held) = Rows::held_neighbours(index, n);
+impl RowDistribution {
+    /// Rows of `n` adjacent elements of a dtype. `accessed` is the address and element size of
+    /// every tensor that is accessed by these rows.
+    pub fn contiguous(index: ScalarType, n: i64, dtype: DType, accessed: &[(u64, u64)]) -> RowDistribution {
+        let (rows, register_elements) = Rows::contiguous_in_registers(index, n);
         let most = 16 / dtype.bytes() as i64;
         let chunk = (1 << n.trailing_zeros().min(most.ilog2())) as u32;
         let aligned = |&(address, bytes): &(u64, u64)| address.is_multiple_of(u64::from(chunk) * bytes);
-        let (wide, full) = (chunk > 1 && accessed.iter().all(aligned), n == i64::from(held * rows.lanes));
-        Dealt { rows, held, chunk, wide, full }
+        let (vectorized, full) =
+            (chunk > 1 && accessed.iter().all(aligned), n == i64::from(register_elements * rows.lanes));
+        RowDistribution { rows, register_elements, chunk, vectorized, full }
     }
 
-    /// `rows` rows of `n` elements that are apart.
-    pub fn columns(index: ScalarType, n: i64, rows: i64) -> Dealt {
-        let (rows, held) = Rows::of_columns(index, n, rows);
-        Dealt { rows, held, chunk: 1, wide: false, full: n == i64::from(held * rows.lanes) }
+    /// `rows` adjacent rows of `n` elements that are not adjacent.
+    pub fn columns(index: ScalarType, n: i64, rows: i64) -> RowDistribution {
+        let (rows, register_elements) = Rows::of_columns(index, n, rows);
+        RowDistribution {
+            rows,
+            register_elements,
+            chunk: 1,
+            vectorized: false,
+            full: n == i64::from(register_elements * rows.lanes),
+        }
     }
 }
 
-/// An invocation's share of a row: elements `lane`, `lane + lanes`, ..., or as many chunks of
-/// neighbours.
+/// An invocation's part of a row: elements `lane`, `lane + lanes`, ..., or chunks of adjacent
+/// elements in that order.
 #[derive(Clone)]
-pub struct Share<'b> {
+pub struct RowPart<'b> {
     b: &'b Builder,
-    /// Where it is.
-    pub place: RowPosition<'b>,
+    /// The invocation's row and its index in it.
+    pub position: RowPosition<'b>,
     /// Elements of a row.
     pub n: Value<'b>,
-    /// `place.lane` as an index.
+    /// `position.lane`, as the index type.
     pub lane: Value<'b>,
     /// Invocations that share the row.
     pub lanes: u32,
-    /// From one element to the next.
+    /// Stride of a row.
     step: Value<'b>,
     shared: Vec<Shared<'b>>,
     chunk: u32,
-    wide: bool,
+    vectorized: bool,
     full: bool,
 }
 
-impl<'b> Share<'b> {
-    /// The share of this invocation of rows that are dealt so.
-    pub fn dealt(b: &'b Builder, how: &Dealt, extent: ExtentParams<'b>, dtype: DType, together: usize) -> Share<'b> {
-        let Dealt { chunk, wide, full, .. } = *how;
-        Share { chunk, wide, full, ..Share::of(b, &how.rows, extent, dtype, together) }
+impl<'b> RowPart<'b> {
+    /// This invocation's part, for rows with this distribution.
+    pub fn part_of_row(
+        b: &'b Builder,
+        how: &RowDistribution,
+        extent: ExtentParams<'b>,
+        dtype: DType,
+        together: usize,
+    ) -> RowPart<'b> {
+        let RowDistribution { chunk, vectorized, full, .. } = *how;
+        RowPart { chunk, vectorized, full, ..RowPart::of(b, &how.rows, extent, dtype, together) }
     }
 
-    /// The share of this invocation. Up to `together` values of a row's dtype are joined at once.
-    pub fn of(b: &'b Builder, how: &Rows, extent: ExtentParams<'b>, dtype: DType, together: usize) -> Share<'b> {
+    /// This invocation's part. Up to `together` values of a row's dtype are reduced at once.
+    pub fn of(b: &'b Builder, how: &Rows, extent: ExtentParams<'b>, dtype: DType, together: usize) -> RowPart<'b> {
         let index = how.index;
         let ExtentParams { rows, n, inner: step } = extent;
-        let place = how.place(b, rows, n, step);
+        let position = how.row_position(b, rows, n, step);
         let together = if how.lanes > 1 { together } else { 0 };
         let shared = (0..together).map(|_| b.shared(accumulator(dtype).compute(), 1, GROUP)).collect();
-        let lane = place.lane.cast(index);
-        Share { b, place, n, lane, lanes: how.lanes, step, shared, chunk: 1, wide: false, full: false }
+        let lane = position.lane.cast(index);
+        RowPart { b, position, n, lane, lanes: how.lanes, step, shared, chunk: 1, vectorized: false, full: false }
     }
 
-    /// The first `count` elements that the invocation has from `start` on, the first one of its
-    /// lane and a multiple of all lanes'.
+    /// The invocation's first `count` elements from `start` on. `start` is its first element plus a
+    /// multiple of `lanes * chunk`.
     pub fn elements_from(&self, start: Value<'b>, count: u32) -> Vec<Value<'b>> {
         let chunk = self.chunk;
         (0..count).map(|e| start + (e / chunk * self.lanes * chunk + e % chunk)).collect()
@@ -247,46 +259,43 @@ impl<'b> Share<'b> {
     }
 
     /// The elements that the invocation holds.
-    pub fn elements(&self, held: u32) -> Vec<Value<'b>> {
-        self.elements_from(self.first(), held)
+    pub fn elements(&self, register_elements: u32) -> Vec<Value<'b>> {
+        self.elements_from(self.first(), register_elements)
     }
 
-    /// Goes through the row, `count` of the invocation's elements at a time. What `body` gets
-    /// beside their places is this share, or one that need not ask whether they exist: all but the
-    /// last of them do.
-    pub fn walk(&self, count: u32, body: impl Fn(&Share<'b>, &[Value<'b>])) {
+    /// Iterates over the row, `count` of the invocation's elements at a time. `body` gets the
+    /// indices, and a `RowPart` for accessing them: it checks bounds in the last iteration only.
+    pub fn for_each_chunk(&self, count: u32, body: impl Fn(&RowPart<'b>, &[Value<'b>])) {
         let (b, step) = (self.b, count * self.lanes);
         let whole = self.n - (self.n & (step - 1));
-        let [inside, last] = [true, false].map(|full| Share { full, ..self.clone() });
+        let [inside, last] = [true, false].map(|full| RowPart { full, ..self.clone() });
         b.for_(self.first(), whole, step, |k| body(&inside, &self.elements_from(k, count)));
-        // Also of a row of which every invocation has as many elements: these may be fewer than
-        // `count`.
+        // Bounds are checked even if every invocation has the same number of elements, which may be
+        // fewer than `count`.
         let rest = whole + self.first();
         b.if_(rest.lt(self.n), || body(&last, &self.elements_from(rest, count)));
     }
 
-    /// Whether the row has an element `k`, which is one of those that are held or of a loop over
-    /// the row.
+    /// Whether `k`, one of the invocation's elements or of an iteration over the row, is in range.
     pub fn has(&self, k: Value<'b>) -> Value<'b> {
         if self.full { self.b.bool(true) } else { k.lt(self.n) }
     }
 
-    /// `k`, or the first of the last so many elements if there are not so many from `k` on: loads
-    /// need no branch.
+    /// `k`, or the last index from which `count` elements are in range: loads need no branch.
     fn within(&self, k: Value<'b>, count: u32) -> Value<'b> {
         if self.full { k } else { k.min(self.n - count) }
     }
 
-    /// Element `k` if it exists, else the last one.
+    /// Offset of element `k`; of the last element if `k` is out of range.
     pub fn offset(&self, k: Value<'b>) -> Value<'b> {
-        self.place.first + self.within(k, 1) * self.step
+        self.position.first + self.within(k, 1) * self.step
     }
 
-    /// The elements of a row at `at`, or `beyond` where there are none.
+    /// Loads the elements of a row with indices `at`; `beyond` if out of range.
     pub fn load(&self, input: Pointer<'b>, at: &[Value<'b>], beyond: f64) -> Vec<Value<'b>> {
-        // All loads first: they do not wait for each other.
-        let elements: Vec<Value> = if self.wide {
-            at.chunks(self.chunk as usize).flat_map(|at| self.load_chunk(input, self.place.first, at[0])).collect()
+        // All loads are issued before the first use.
+        let elements: Vec<Value> = if self.vectorized {
+            at.chunks(self.chunk as usize).flat_map(|at| self.load_chunk(input, self.position.first, at[0])).collect()
         } else {
             at.iter().map(|&k| input.load(self.offset(k))).collect()
         };
@@ -296,9 +305,9 @@ impl<'b> Share<'b> {
         at.iter().zip(elements).map(|(&k, x)| self.has(k).select(x, x.like(beyond))).collect()
     }
 
-    /// The same of something that all rows share, in the scalar type given.
+    /// Loads elements of a tensor that all rows share, in the given scalar type.
     pub fn load_shared(&self, input: Pointer<'b>, at: &[Value<'b>], scalar: ScalarType) -> Vec<Value<'b>> {
-        let elements: Vec<Value> = if self.wide {
+        let elements: Vec<Value> = if self.vectorized {
             let start = self.n.like(0.0);
             at.chunks(self.chunk as usize).flat_map(|at| self.load_chunk(input, start, at[0])).collect()
         } else {
@@ -307,52 +316,53 @@ impl<'b> Share<'b> {
         elements.into_iter().map(|x| x.cast(scalar)).collect()
     }
 
-    /// The chunk that begins with element `k`, or the last one. Rows consist of whole chunks.
+    /// Loads the chunk that begins with element `k`, or the last one. Rows consist of whole chunks.
     fn load_chunk(&self, input: Pointer<'b>, start: Value<'b>, k: Value<'b>) -> Vec<Value<'b>> {
         input.load_chunk((start + self.within(k, self.chunk)) >> self.chunk.ilog2(), self.chunk)
     }
 
-    /// Writes those of the elements `at` that exist.
+    /// Stores the elements `at` that are in range.
     pub fn store_all(&self, out: Pointer<'b>, at: &[Value<'b>], values: &[Value<'b>]) {
-        if !self.wide {
+        if !self.vectorized {
             return at.iter().zip(values).for_each(|(&k, &value)| self.store(out, k, value));
         }
         let size = self.chunk as usize;
         for (at, values) in at.chunks(size).zip(values.chunks(size)) {
-            self.b.if_(self.place.valid & self.has(at[0]), || {
-                out.store_chunk((self.place.first + at[0]) >> self.chunk.ilog2(), values);
+            self.b.if_(self.position.valid & self.has(at[0]), || {
+                out.store_chunk((self.position.first + at[0]) >> self.chunk.ilog2(), values);
             });
         }
     }
 
-    /// Writes element `k` if it exists.
+    /// Stores element `k` if it is in range.
     pub fn store(&self, out: Pointer<'b>, k: Value<'b>, value: Value<'b>) {
-        self.b.if_(self.place.valid & self.has(k), || out.store(self.place.first + k * self.step, value));
+        self.b.if_(self.position.valid & self.has(k), || out.store(self.position.first + k * self.step, value));
     }
 
-    /// Values joined, each with its like, over the row's invocations; known to all of them.
+    /// Reduces each of the values over the row's invocations, all of which get the results.
     pub fn all(&self, values: &[Value<'b>], join: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) -> Vec<Value<'b>> {
         if self.shared.is_empty() {
             return values.to_vec();
         }
-        let (b, RowPosition { local, lane, leader, apart, .. }) = (self.b, &self.place);
+        let (b, RowPosition { local, lane, leader, lane_stride, .. }) = (self.b, &self.position);
         b.barrier();
         values.iter().zip(&self.shared).for_each(|(&x, shared)| shared.store(*local, x));
         b.barrier();
-        // Two levels: each of a few invocations joins as many values, and all join what these have.
+        // Two levels: first a few invocations reduce several values each, then all invocations
+        // reduce the results.
         let mut left = self.lanes;
-        if left > JOINED {
-            left /= JOINED;
+        if left > REDUCTION_WIDTH {
+            left /= REDUCTION_WIDTH;
             b.if_(lane.lt(left), || {
                 for shared in &self.shared[..values.len()] {
-                    let parts = (0..JOINED).map(|k| shared.load(*local + k * left * apart)).collect();
+                    let parts = (0..REDUCTION_WIDTH).map(|k| shared.load(*local + k * left * lane_stride)).collect();
                     shared.store(*local, pairwise(parts, &join));
                 }
             });
             b.barrier();
         }
         let joined =
-            |shared: &Shared<'b>| pairwise((0..left).map(|k| shared.load(*leader + k * apart)).collect(), &join);
+            |shared: &Shared<'b>| pairwise((0..left).map(|k| shared.load(*leader + k * lane_stride)).collect(), &join);
         self.shared[..values.len()].iter().map(joined).collect()
     }
 
@@ -361,13 +371,13 @@ impl<'b> Share<'b> {
         self.all(&[x], |x, y| x + y)[0]
     }
 
-    /// The largest value of the row's invocations.
+    /// The maximum over the row's invocations.
     pub fn max(&self, x: Value<'b>) -> Value<'b> {
         self.all(&[x], |x, y| x.max(y))[0]
     }
 }
 
-/// Joins values pairwise.
+/// Reduces values pairwise.
 pub fn pairwise<'b>(mut values: Vec<Value<'b>>, join: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) -> Value<'b> {
     while values.len() > 1 {
         values = values.chunks(2).map(|v| if v.len() == 2 { join(v[0], v[1]) } else { v[0] }).collect();

@@ -1,34 +1,36 @@
-//! Entries of a sorted list that have one key, in order.
+//! Entries of a sorted list with equal keys, in order.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::loops::turns_allowed;
+use crate::primitives::loops::max_loop_iterations;
 use crate::view::View;
 use dml_engine::interface::U32;
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
-/// The entries of each key, no more than so many, in parts that a launch each may walk: how many
-/// come before the part, and how many are in it at most.
+/// Divides the entries of each key, at most `entries`, into parts of one launch each: how many
+/// entries come before the part, and the maximum number in it.
 pub fn parts(cx: &Context, entries: i64) -> impl Iterator<Item = [u32; 2]> {
-    let most = turns_allowed(cx).unwrap_or(i64::from(u32::MAX));
+    let most = max_loop_iterations(cx).unwrap_or(i64::from(u32::MAX));
     (0..entries).step_by(most as usize).map(move |skipped| [skipped as u32, most as u32])
 }
 
-/// Where in the sorted `keys` (u32) the entries of each key below `count` begin, and where the last
-/// one's end: `count` + 1 places (u32). Found once a key, as many elements have a key in common.
+/// The indices in the sorted `keys` (u32) at which the entries of each key below `count` begin, and
+/// the end of the last one: `count` + 1 numbers (u32). They are found once for each key, since many
+/// elements share one.
 pub fn starts(cx: &Context, keys: &View, count: u32) -> Result<View> {
-    let places = i64::from(count) + 1;
-    let starts = cx.empty(DType::U32, &[places])?;
-    let arguments = StartsArguments { starts: &starts, keys, entries: keys.numel() as u32, places: places as u32 };
-    cx.run_threads(&StartsSpec, &arguments, places as u64)?;
+    let boundaries = i64::from(count) + 1;
+    let starts = cx.empty(DType::U32, &[boundaries])?;
+    let arguments =
+        StartsArguments { starts: &starts, keys, entries: keys.numel() as u32, boundaries: boundaries as u32 };
+    cx.run_threads(&StartsSpec, &arguments, boundaries as u64)?;
     Ok(starts)
 }
 
-/// Runs `body` for each place of the sorted list whose key is `key` (u32), in order, of one of the
-/// [`parts`]. `starts` is what [`starts`] found.
+/// Runs `body` for each index of the sorted list whose key is `key` (u32), in order, within one of
+/// the [`parts`]. `starts` is the result of [`starts`].
 pub fn for_each_of_key<'b>(
     b: &'b Builder,
     starts: Pointer<'b>,
@@ -41,7 +43,7 @@ pub fn for_each_of_key<'b>(
     b.for_(first, first + most.min(end - first), 1, body);
 }
 
-/// The kernel of [`starts`], which has no variants.
+/// The kernel of [`starts`], which has no specialisations.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct StartsSpec;
 
@@ -50,11 +52,11 @@ parameters! {
         starts: Output = DType::U32,
         keys: Input = DType::U32,
         entries: U32,
-        places: U32,
+        boundaries: U32,
     }
 }
 
-/// Looks for each key among the sorted ones.
+/// Searches for each key in the sorted list.
 impl KernelSpec for StartsSpec {
     fn name(&self) -> &'static str {
         "segment_starts"
@@ -62,11 +64,11 @@ impl KernelSpec for StartsSpec {
 
     fn write<'b>(&self, b: &'b Builder, p: StartsParameters<'b>) {
         let key = linear_id(b, ScalarType::U32);
-        b.if_(key.lt(p.places), || p.starts.store(key, lower_bound(b, p.keys, p.entries, key)));
+        b.if_(key.lt(p.boundaries), || p.starts.store(key, lower_bound(b, p.keys, p.entries, key)));
     }
 }
 
-/// The first of `n` sorted keys that is not below `key`.
+/// The index of the first of `n` sorted keys that is not below `key`.
 fn lower_bound<'b>(b: &'b Builder, keys: Pointer<'b>, n: Value<'b>, key: Value<'b>) -> Value<'b> {
     let (low, high) = (b.var(b.int(ScalarType::U32, 0)), b.var(n));
     b.while_(

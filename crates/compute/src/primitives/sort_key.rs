@@ -1,7 +1,7 @@
 //! Unsigned integers that order elements as `sort` does: NaN above every number, both zeros equal.
 //!
-//! A float's bits with the sign flipped, or all bits for a negative one, compare like the float (M.
-//! Herf, "Radix tricks", 2001). All ones is left to NaN.
+//! A float's bits with the sign flipped, or all bits flipped for a negative number, are ordered
+//! like the float (M. Herf, "Radix tricks", 2001). All ones is the key of NaN.
 
 use dml_kernel::{DType, Pointer, Value};
 
@@ -10,17 +10,17 @@ pub fn dtype_of(dtype: DType) -> DType {
     if dtype.bytes() == 8 { DType::U64 } else { DType::U32 }
 }
 
-/// Bits in which keys of a dtype's elements may differ, from the lowest.
+/// Number of low bits in which the keys of a dtype's elements may differ.
 pub fn bits(dtype: DType) -> u32 {
     if dtype == DType::Bool { 1 } else { 8 * dtype.bytes() as u32 }
 }
 
-/// The largest key of a dtype: of a float, NaN's.
+/// The largest key of a dtype: for floats the key of NaN.
 pub fn largest(dtype: DType) -> u64 {
     u64::MAX >> (64 - bits(dtype))
 }
 
-/// The key of an element given by its bits (a load through [`DType::bits`]), as a u32 or u64.
+/// The key, a u32 or u64, of an element given by its bits (a load through [`DType::bits`]).
 pub fn of_bits(raw: Value<'_>, dtype: DType, descending: bool) -> Value<'_> {
     let scalar = dtype_of(dtype).compute();
     let raw = raw.cast(scalar);
@@ -45,13 +45,13 @@ pub fn of_bits(raw: Value<'_>, dtype: DType, descending: bool) -> Value<'_> {
     if descending { key ^ all } else { key }
 }
 
-/// The key of the element `at`; the pointer is of the dtype's bits.
+/// Loads the key of element `at`; the pointer is of the dtype's bits.
 pub fn load<'b>(elements: Pointer<'b>, dtype: DType, at: Value<'b>) -> Value<'b> {
     of_bits(elements.load(at), dtype, false)
 }
 
-/// The bits of the element that has a key, as a u32 or u64. Where [several](is_of_several) have it,
-/// of one of them.
+/// The bits of the element with this key, as a u32 or u64. If [several elements](is_of_several)
+/// have the key, the bits of one of them.
 pub fn to_bits(key: Value<'_>, dtype: DType, descending: bool) -> Value<'_> {
     let all = largest(dtype);
     let sign = (all >> 1) + 1;
@@ -63,7 +63,7 @@ pub fn to_bits(key: Value<'_>, dtype: DType, descending: bool) -> Value<'_> {
     }
 }
 
-/// Whether a key is that of elements with different bits: of NaN, and of both zeros.
+/// Whether elements with different bits have this key: NaN, or both zeros.
 pub fn is_of_several(key: Value<'_>, dtype: DType, descending: bool) -> Value<'_> {
     if !dtype.is_float() {
         return key.builder().bool(false);

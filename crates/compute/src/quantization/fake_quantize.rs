@@ -1,30 +1,65 @@
-//! Fake quantisation: floats rounded to those that integers from `quant_min` to `quant_max` stand
-//! for, given the distance of neighbours (scale) and the integer that stands for 0 (zero point),
-//! and a mask of those that were inside.
+//! Fake quantisation: floats are rounded to those that integers from `quant_min` to `quant_max`
+//! represent, given a scale and a zero point (the integer that represents 0); and a mask of the
+//! floats that were in range.
 //!
-//! As on the CPU numbers are multiplied by the scale's reciprocal, in float32 unless they are
+//! As on the CPU, numbers are multiplied by the scale's reciprocal, in float32 unless they are
 //! float64.
 
+use crate::context::Context;
+use crate::dtype::accumulator;
+use crate::error::Result;
+use crate::pointwise::kernel::{self, Input};
+use crate::quantization::functions::FAKE_QUANTIZE;
+use crate::scalar::Scalar as Number;
 use crate::view::{Dims, View};
 use dml_kernel::{ScalarType, Value, math};
+use smallvec::{SmallVec, smallvec};
 
-/// What a zero point is, and with it the order of rounding.
+/// Scale, zero point and, where the device knows it alone, whether anything is done.
+pub struct Quantizer {
+    /// The distance of neighbours.
+    pub scale: Input,
+    /// What stands for 0.
+    pub zero: Input,
+    /// How it is used.
+    pub kind: ZeroPoint,
+    /// Nothing is done where it is 0.
+    pub enabled: Option<Input>,
+    /// The least and the largest integer.
+    pub bounds: [i64; 2],
+}
+
+impl Quantizer {
+    /// Writes the rounded numbers of `x`, and the mask if there is a place for it. All are of one
+    /// shape, to which scale, zero point and switch broadcast.
+    pub fn run(self, cx: &Context, x: &View, y: &View, mask: Option<&View>) -> Result<()> {
+        let Quantizer { scale, zero, kind, enabled, bounds } = self;
+        let common = accumulator(x.dtype);
+        let [min, max] = bounds.map(|bound| Input::Number(Number::Int(bound), common));
+        let mut inputs: SmallVec<[Input; 6]> = smallvec![Input::Tensor(x.clone()), scale, zero, min, max];
+        inputs.extend(enabled);
+        let outs: SmallVec<[&View; 2]> = std::iter::once(y).chain(mask).collect();
+        kernel::run(cx, FAKE_QUANTIZE.with(kind.flags()), &outs, &inputs, common)
+    }
+}
+
+/// The kind of zero point, which determines the order of rounding.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ZeroPoint {
     /// An integer for all elements: added to rounded quotients; infinities are clamped.
     Common,
     /// A float for all elements, which is rounded and clamped first.
     Learnt,
-    /// An integer a channel: infinities count as the least integer, as they do where the CPU
-    /// converts them.
+    /// An integer for each channel. Infinities become the least integer, as in the CPU's
+    /// conversion.
     OfChannel,
-    /// A float a channel: added before quotients are rounded.
+    /// A float for each channel: added before quotients are rounded.
     FloatOfChannel,
 }
 
 impl ZeroPoint {
-    /// By the two flags of the function.
-    pub fn of(of_channel: bool, float: bool) -> Self {
+    /// The kind with these two flags of the function.
+    pub(super) fn of(of_channel: bool, float: bool) -> Self {
         match (of_channel, float) {
             (false, false) => ZeroPoint::Common,
             (false, true) => ZeroPoint::Learnt,
@@ -34,15 +69,15 @@ impl ZeroPoint {
     }
 
     /// The flags that [`of`](Self::of) takes.
-    pub fn flags(self) -> [bool; 2] {
+    fn flags(self) -> [bool; 2] {
         let of_channel = matches!(self, ZeroPoint::OfChannel | ZeroPoint::FloatOfChannel);
         [of_channel, matches!(self, ZeroPoint::Learnt | ZeroPoint::FloatOfChannel)]
     }
 }
 
-/// The rounded number and the mask, of a number, scale, zero point, the bounds, and whether
-/// anything is done.
-pub fn quantized<'b>(kind: ZeroPoint, v: &[Value<'b>]) -> [Value<'b>; 2] {
+/// The rounded number and the mask, from a number, scale, zero point, the bounds, and whether fake
+/// quantisation is enabled.
+pub(super) fn quantized<'b>(kind: ZeroPoint, v: &[Value<'b>]) -> [Value<'b>; 2] {
     let (x, scale, min, max) = (v[0], v[1], v[3], v[4]);
     let zero = match kind {
         ZeroPoint::Common => v[2].trunc(),
@@ -54,7 +89,7 @@ pub fn quantized<'b>(kind: ZeroPoint, v: &[Value<'b>]) -> [Value<'b>; 2] {
     let whole = !matches!(kind, ZeroPoint::Common | ZeroPoint::Learnt);
     let level = if whole { as_integer(level) } else { level };
     let distance = clamped(level, min, max) - zero;
-    // The CPU's product is one of float32 where there is one scale, even of float64.
+    // With a single scale the CPU's product is float32, even for float64.
     let product = if whole {
         distance * scale
     } else {
@@ -67,24 +102,25 @@ pub fn quantized<'b>(kind: ZeroPoint, v: &[Value<'b>]) -> [Value<'b>; 2] {
     }
 }
 
-/// NaN becomes the lower bound.
-pub fn clamped<'b>(x: Value<'b>, min: Value<'b>, max: Value<'b>) -> Value<'b> {
+/// Clamps to the bounds; NaN becomes the lower bound.
+pub(super) fn clamped<'b>(x: Value<'b>, min: Value<'b>, max: Value<'b>) -> Value<'b> {
     let x = x.ge(min).select(x, min);
     x.le(max).select(x, max)
 }
 
-/// `1 / scale`, of float32.
-pub fn reciprocal(scale: Value<'_>) -> Value<'_> {
+/// `1 / scale`, in float32.
+pub(super) fn reciprocal(scale: Value<'_>) -> Value<'_> {
     math::reciprocal(scale.cast(ScalarType::F32)).cast(scale.scalar())
 }
 
-/// A whole number as it is after a conversion to int64: what that does not hold is its least.
-pub fn as_integer(x: Value<'_>) -> Value<'_> {
+/// An integral float after a conversion to int64 and back: numbers out of range become the least
+/// int64.
+pub(super) fn as_integer(x: Value<'_>) -> Value<'_> {
     let bound = 2f64.powi(63);
     (x.ge(-bound) & x.lt(bound)).select(x, x.like(-bound))
 }
 
-/// Numbers a channel, along dimension `axis` of `x`.
+/// A vector of numbers for each channel, as a view that broadcasts along dimension `axis` of `x`.
 pub fn of_axis(row: &View, x: &View, axis: usize) -> View {
     let mut strides = Dims::from_elem(0, x.dim());
     strides[axis] = row.strides[0];

@@ -1,11 +1,12 @@
-//! Quantisation: numbers rounded to those that narrow integers stand for, and products with weights
-//! that are kept so.
+//! Quantisation: numbers rounded to those that narrow integers represent, and products with
+//! quantised weights.
 
 pub mod fake_quantize;
-pub mod functions;
+pub(crate) mod functions;
 pub mod interleaved;
 pub mod learnable;
 pub mod nibbles;
 pub mod observer;
 pub mod packed_weights;
 pub mod quantize;
+pub mod scaled_product;

@@ -1,35 +1,40 @@
 //! Random numbers of distributions whose parameters are tensors: normal, Bernoulli, Poisson,
 //! binomial, gamma, Dirichlet.
 //!
-//! Each element has a counter of its own, and draws as many blocks of random words under it as its
-//! method takes: most methods reject some of their candidates.
+//! Each element has a counter of its own, under which it draws as many blocks of random words as
+//! needed: most methods reject some of their candidates.
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::fault::{Fault, Refusal};
-use crate::pointwise::function::{Domain, Guard};
+use crate::fault::{Fault, Refusal, refused};
+use crate::pointwise::function::{Domain, Guard, Variant};
+use crate::pointwise::kernel::{self, Input};
 use crate::primitives::kernel::{Input as Read, KernelSpec, Output};
 use crate::random::Generator;
+use crate::random::functions::{DIRICHLET, NORMAL_OF};
 use crate::random::methods::{self, Stream};
 use crate::random::philox::{Source, draw, is_stored, sample_dtype};
+use crate::reduction::axes::Axes;
+use crate::reduction::sum::sum_new;
+use crate::scalar::Scalar as Number;
 use crate::view::View;
-use crate::view::layout::{Layout, LayoutSpec, Walked};
+use crate::view::layout::{Layout, LayoutParameter, LayoutSpec};
 use dml_engine::interface::{Each, Index};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 use smallvec::SmallVec;
 
-/// What is drawn, with the parameters that it takes.
+/// A distribution, with its parameters.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Distribution {
-    /// Ones with probability `p`.
+    /// 1 with probability `p`, else 0.
     Bernoulli,
-    /// Of `mean`.
+    /// Poisson, with `mean`.
     Poisson,
-    /// Of `count, p`.
+    /// Binomial, with `count, p`.
     Binomial,
-    /// Of `shape`, of scale 1.
+    /// Gamma with `shape`, and scale 1.
     Gamma,
 }
 
@@ -39,8 +44,8 @@ impl Distribution {
         if self == Distribution::Binomial { 2 } else { 1 }
     }
 
-    /// What to say of parameters that it does not take, if there are such.
-    fn refusal(self) -> Option<&'static str> {
+    /// The error message for parameters out of range, if there are any.
+    fn error_message(self) -> Option<&'static str> {
         match self {
             Distribution::Bernoulli => Some("bernoulli: a probability is not between 0 and 1"),
             Distribution::Poisson => Some("poisson: a rate is negative"),
@@ -49,13 +54,13 @@ impl Distribution {
         }
     }
 
-    /// A sample; `v` are the parameters in their compute type.
+    /// Draws a sample; `v` are the parameters in their compute type.
     fn sample<'b>(self, s: &Stream<'b>, v: &[Value<'b>]) -> Value<'b> {
         match self {
             Distribution::Bernoulli => {
                 let p = v[0].cast(s.dtype.compute());
                 s.refuse(!(p.ge(0) & p.le(1)));
-                s.units()[0].lt(p)
+                s.uniforms()[0].lt(p)
             }
             Distribution::Poisson => methods::poisson(s, v[0]),
             Distribution::Binomial => methods::binomial(s, v[0], v[1]),
@@ -64,7 +69,7 @@ impl Distribution {
     }
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
     distribution: Distribution,
@@ -79,10 +84,38 @@ parameters! {
         out: Output = s.out,
         parameters: Each<Read> = s.parameters.clone(),
         source: Source = s.stored,
-        fault: Option<Fault> = s.distribution.refusal().map(|_| ()),
+        fault: Option<Fault> = s.distribution.error_message().map(|_| ()),
         numel: Index = s.layout.index,
-        layout: Walked = s.layout,
+        layout: LayoutParameter = s.layout,
     }
+}
+
+/// `out = noise * std + mean` of standard normal samples, `noise`; the others broadcast to it. A
+/// deviation that is a tensor must not be negative.
+pub fn normal_of(cx: &Context, noise: &View, mean: Input, std: Input, out: &View) -> Result<()> {
+    let normal = Variant { unguarded: matches!(std, Input::Number(..)), ..(&NORMAL_OF).into() };
+    kernel::run(cx, normal, &[out], &[Input::Tensor(noise.clone()), mean, std], noise.dtype)
+}
+
+/// Samples of the Dirichlet distribution, of the shape of its parameters: gamma samples as parts of
+/// their sum along the last dimension.
+pub fn dirichlet(cx: &Context, generator: Option<&Generator>, shape: &View, out: &View) -> Result<()> {
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    let wide = sample_dtype(shape.dtype);
+    let parts = cx.empty(wide, &shape.sizes)?;
+    sample(cx, generator, Distribution::Gamma, &parts, &[shape])?;
+    let rank = shape.dim();
+    let axes = if rank == 0 { Axes::all(true) } else { Axes::of_dims(&[-1], rank, true) };
+    let total = sum_new(cx, &parts, axes)?;
+    let (least, most) = if wide == DType::F64 {
+        (f64::MIN_POSITIVE, 1.0 - f64::EPSILON / 2.0)
+    } else {
+        (f64::from(f32::MIN_POSITIVE), 1.0 - f64::from(f32::EPSILON) / 2.0)
+    };
+    let [least, most] = [least, most].map(|x| Input::Number(Number::Double(x), wide));
+    kernel::run(cx, &DIRICHLET, &[out], &[Input::Tensor(parts), Input::Tensor(total), least, most], wide)
 }
 
 /// Fills `out` with samples; the parameters broadcast to it.
@@ -112,7 +145,7 @@ pub fn sample(
         out,
         parameters: parameters.iter().collect(),
         source,
-        fault: distribution.refusal().map(|message| cx.fault_of_value(message)),
+        fault: distribution.error_message().map(|message| cx.fault_of_value(message)),
         numel,
         layout: &layout,
     };
@@ -140,7 +173,7 @@ impl KernelSpec for Spec {
                 b,
                 counter: [low, words[3] + carry + high],
                 key: [words[0], words[1]],
-                drawn: b.var(b.u32(0)),
+                blocks_drawn: b.var(b.u32(0)),
                 fault: p.fault,
                 dtype: sample_dtype(self.out),
             };
@@ -151,12 +184,9 @@ impl KernelSpec for Spec {
     }
 }
 
-/// What a tensor of deviations, the third operand, must hold.
-pub const STD: [Guard; 1] = [Guard {
-    operand: 2,
-    domain: Domain::Deviation,
-    refusal: Refusal::Value("normal expects all elements of std >= 0.0"),
-}];
+/// The range of the third operand, a tensor of standard deviations.
+pub const STD: [Guard; 1] =
+    [Guard { operand: 2, domain: Domain::Deviation, refusal: Refusal::Value(refused::DEVIATION) }];
 
 #[cfg(test)]
 mod tests {

@@ -17,9 +17,9 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value, convert};
 
-/// Draws the mask and applies it in one launch, with the samples and bits of two, where result,
-/// mask and input lie alike. Returns whether they do.
-pub fn drop_together(
+/// Draws the mask and applies it in one launch, with the same samples and bits as with two, if
+/// result, mask and input have the same strides. Returns whether they do.
+pub fn fused_dropout_kernel(
     cx: &Context,
     generator: Option<&Generator>,
     tensors: [&View; 3],
@@ -28,25 +28,25 @@ pub fn drop_together(
 ) -> Result<bool> {
     let [out, mask, input] = tensors;
     let numel = out.numel();
-    let wide = tensors.iter().all(|t| t.data.is_multiple_of(u64::from(EACH) * t.dtype.bytes()));
+    let wide = tensors.iter().all(|t| t.data.is_multiple_of(u64::from(ELEMENTS_PER_INVOCATION) * t.dtype.bytes()));
     if numel == 0 || !wide || !is_flat(&Layout::new(&tensors)) {
         return Ok(false);
     }
-    let blocks = (numel as u64).div_ceil(u64::from(EACH));
+    let blocks = (numel as u64).div_ceil(u64::from(ELEMENTS_PER_INVOCATION));
     let source = draw(cx, generator, blocks)?;
     let index = index_type(numel);
-    let spec = Drop { dtype: input.dtype, mask: mask.dtype, index, stored: is_stored(source) };
+    let spec = DropoutKernel { dtype: input.dtype, mask: mask.dtype, index, stored: is_stored(source) };
     let [keep, scale] = [keep, scale].map(Number::Double);
     cx.run_threads(&spec, &DropArguments { out, mask, input, source, keep, scale, numel }, blocks)?;
     Ok(true)
 }
 
-/// Elements of an invocation: the samples of a block of words.
-const EACH: u32 = 4;
+/// Elements of an invocation: the samples from one block of words.
+const ELEMENTS_PER_INVOCATION: u32 = 4;
 
 /// Draws a mask and applies it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Drop {
+struct DropoutKernel {
     dtype: DType,
     mask: DType,
     index: ScalarType,
@@ -54,7 +54,7 @@ struct Drop {
 }
 
 parameters! {
-    Drop as s => DropArguments, DropParameters {
+    DropoutKernel as s => DropArguments, DropParameters {
         out: Output = s.dtype,
         mask: Output = s.mask,
         input: Input = s.dtype,
@@ -65,14 +65,14 @@ parameters! {
     }
 }
 
-impl KernelSpec for Drop {
+impl KernelSpec for DropoutKernel {
     fn name(&self) -> &'static str {
         "dropout"
     }
 
     fn write<'b>(&self, b: &'b Builder, p: DropParameters<'b>) {
         let block = linear_id(b, self.index);
-        let first = block * EACH;
+        let first = block * ELEMENTS_PER_INVOCATION;
         let apply = |x: Value<'b>, stays: Value<'b>| {
             let mask = stays.select(x.like(1.0), x.like(0.0));
             masked(self.dtype, x, mask, p.scale)
@@ -81,9 +81,9 @@ impl KernelSpec for Drop {
             let samples = unit(words_of(p.source, block), DType::F32);
             let mask: Vec<Value> = samples.into_iter().map(|u| u.lt(p.keep)).collect();
             b.if_else(
-                (first + (EACH - 1)).lt(p.numel),
+                (first + (ELEMENTS_PER_INVOCATION - 1)).lt(p.numel),
                 || {
-                    let x = p.input.load_chunk(block, EACH);
+                    let x = p.input.load_chunk(block, ELEMENTS_PER_INVOCATION);
                     let values: Vec<Value> = x.iter().zip(&mask).map(|(&x, &stays)| apply(x, stays)).collect();
                     p.out.store_chunk(block, &values);
                     p.mask.store_chunk(block, &mask);
@@ -126,7 +126,7 @@ mod tests {
             (DType::F32, DType::U8, ScalarType::U64, true),
             (DType::F64, DType::Bool, ScalarType::U32, false),
         ] {
-            crate::primitives::validate::accepted(&Drop { dtype, mask, index, stored }.build());
+            crate::primitives::validate::accepted(&DropoutKernel { dtype, mask, index, stored }.build());
         }
     }
 }

@@ -1,46 +1,54 @@
-//! Fills tensors with samples whose distribution is the same for all elements. Invocation `i`
-//! encrypts counter `first + i` and makes samples of the four words.
+//! Fills tensors with samples from one distribution. Invocation `i` encrypts counter `first + i`
+//! and makes samples of the four words.
 
+use crate::context::Context;
+use crate::error::Result;
 use crate::primitives::kernel::{InDType, KernelSpec, Output};
-use crate::random::philox::{Source, Words, normals, per_block, philox, sample_dtype, unit, unit_open};
-use crate::view::layout::{Layout, LayoutSpec, Walked};
+use crate::random::Generator;
+use crate::random::philox::{
+    Source, Words, draw, is_stored, normals, per_block, philox, sample_dtype, uniform_open, unit,
+};
+use crate::scalar::Scalar as Number;
+use crate::view::View;
+use crate::view::layout::{Layout, LayoutParameter, LayoutSpec};
 use dml_engine::interface::{Each, Index};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value, math};
 use smallvec::smallvec;
 
-/// What is drawn, with the numbers that it takes.
+/// A distribution; the list of numbers has its parameters.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Sample {
     /// In `[from, to)`.
     Uniform,
     /// In `[0, 1)`.
     Unit,
-    /// Of `mean, std`.
+    /// Parameters: `mean, std`.
     Normal,
-    /// Of mean 0 and deviation 1.
+    /// Mean 0 and standard deviation 1.
     StandardNormal,
     /// Exponentials of normal samples of `mean, std`.
     LogNormal,
-    /// Of `median, sigma`: the tangent of a uniform angle.
+    /// Parameters: `median, sigma`. The tangent of a uniform angle.
     Cauchy,
-    /// Trials until the first success: of `log(1 - p)`.
+    /// Number of trials until the first success. Parameter: `log(1 - p)`.
     Geometric,
-    /// Of `lambda`.
+    /// Parameter: `lambda`.
     Exponential,
-    /// Of rate 1, without its number: noise that multinomial divides by.
-    Noise,
+    /// Exponential of rate 1, without a parameter: multinomial divides by it.
+    StandardExponential,
     /// Ones with probability `p`.
     Bernoulli,
-    /// Integers of `from, range`, a range of less than 2^32.
+    /// Integers. Parameters: `from, range`, with a range of less than 2^32.
     Integers,
-    /// Integers of `from, range`.
+    /// Integers. Parameters: `from, range`.
     WideIntegers,
 }
 
 impl Sample {
-    /// The dtype of its numbers, and of its samples before they are stored, in a tensor of `out`.
+    /// The dtype of the parameters, and of the samples before they are stored to a tensor of dtype
+    /// `out`.
     pub fn dtype(self, out: DType) -> DType {
         match self {
             Sample::Geometric => sample_dtype(out),
@@ -51,22 +59,22 @@ impl Sample {
         }
     }
 
-    /// How many numbers it takes.
+    /// Number of parameters.
     fn numbers(self) -> usize {
         match self {
-            Sample::Unit | Sample::StandardNormal | Sample::Noise => 0,
+            Sample::Unit | Sample::StandardNormal | Sample::StandardExponential => 0,
             Sample::Geometric | Sample::Exponential | Sample::Bernoulli => 1,
             _ => 2,
         }
     }
 
-    /// The samples that a block of words gives; `v` are the numbers.
+    /// The samples from a block of words; `v` are the parameters.
     fn values<'b>(self, dtype: DType, words: Words<'b>, v: &[Value<'b>]) -> Vec<Value<'b>> {
         match self {
             Sample::Uniform => unit(words, dtype)
                 .into_iter()
                 .map(|u| {
-                    // Rounding may reach `to`, which is not in the range.
+                    // Rounding may give `to`, which is not in the range.
                     let x = dml_kernel::convert(u * (v[1] - v[0]) + v[0], dtype);
                     (x.ge(v[1]) & v[1].gt(v[0])).select(v[0], x)
                 })
@@ -76,12 +84,12 @@ impl Sample {
             Sample::StandardNormal => normals(words, dtype),
             Sample::LogNormal => normals(words, dtype).into_iter().map(|z| math::exp(z * v[1] + v[0])).collect(),
             Sample::Cauchy => {
-                let angles = unit_open(words, dtype).into_iter().map(|u| (u - 0.5) * std::f64::consts::PI);
+                let angles = uniform_open(words, dtype).into_iter().map(|u| (u - 0.5) * std::f64::consts::PI);
                 angles.map(|angle| math::tan(angle) * v[1] + v[0]).collect()
             }
-            Sample::Geometric => unit_open(words, dtype).into_iter().map(|u| (math::log(u) / v[0]).ceil()).collect(),
-            Sample::Exponential => unit_open(words, dtype).into_iter().map(|u| -math::log(u) / v[0]).collect(),
-            Sample::Noise => unit_open(words, dtype).into_iter().map(|u| -math::log(u)).collect(),
+            Sample::Geometric => uniform_open(words, dtype).into_iter().map(|u| (math::log(u) / v[0]).ceil()).collect(),
+            Sample::Exponential => uniform_open(words, dtype).into_iter().map(|u| -math::log(u) / v[0]).collect(),
+            Sample::StandardExponential => uniform_open(words, dtype).into_iter().map(|u| -math::log(u)).collect(),
             Sample::Bernoulli => unit(words, dtype).into_iter().map(|u| u.lt(v[0])).collect(),
             Sample::Integers => {
                 let (from, range) = (v[0], v[1].bitcast(ScalarType::U32));
@@ -102,24 +110,40 @@ impl Sample {
     }
 }
 
-/// Everything that changes the code.
+/// Fills `out` with samples. `numbers` are the parameters of [`Sample`]. Elements of `out` do not
+/// share memory.
+pub fn fill(cx: &Context, generator: Option<&Generator>, sample: Sample, out: &View, numbers: &[Number]) -> Result<()> {
+    let numel = out.numel();
+    if numel == 0 {
+        return Ok(());
+    }
+    let each = per_block(sample.dtype(out.dtype));
+    let blocks = (numel as u64).div_ceil(u64::from(each));
+    let source = draw(cx, generator, blocks)?;
+    let layout = Layout::new(&[out]);
+    let together = is_flat(&layout) && out.data.is_multiple_of(u64::from(each) * out.dtype.bytes());
+    let spec = Spec { sample, out: out.dtype, layout: layout.spec(), together, stored: is_stored(source) };
+    cx.run_threads(&spec, &Arguments { out, source, numbers: numbers.into(), numel, layout: &layout }, blocks)
+}
+
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Spec {
-    pub sample: Sample,
-    pub out: DType,
-    pub layout: LayoutSpec,
-    /// The samples of a block lie together, and are stored at once.
-    pub together: bool,
-    pub stored: bool,
+struct Spec {
+    sample: Sample,
+    out: DType,
+    layout: LayoutSpec,
+    /// The samples of a block are adjacent, and are stored in one access.
+    together: bool,
+    stored: bool,
 }
 
 parameters! {
-    pub Spec as s => Arguments, Parameters {
+    Spec as s => Arguments, Parameters {
         out: Output = s.out,
         source: Source = s.stored,
         numbers: Each<InDType> = smallvec![s.sample.dtype(s.out); s.sample.numbers()],
         numel: Index = s.layout.index,
-        layout: Walked = s.layout,
+        layout: LayoutParameter = s.layout,
     }
 }
 
@@ -134,7 +158,7 @@ impl KernelSpec for Spec {
             Sample::Cauchy => "cauchy",
             Sample::Geometric => "geometric",
             Sample::Exponential => "exponential",
-            Sample::Noise => "multinomial_noise",
+            Sample::StandardExponential => "multinomial_noise",
             Sample::Bernoulli => "bernoulli",
             Sample::Integers => "random",
             Sample::WideIntegers => "random_wide",
@@ -163,7 +187,7 @@ impl KernelSpec for Spec {
     }
 }
 
-/// Whether a walk is through memory, element by element.
+/// Whether the layout's order is the order of memory, element by element.
 pub fn is_flat(layout: &Layout) -> bool {
     layout.rank() == 1 && layout.strides.iter().all(|strides| strides[0] == 1)
 }
@@ -193,7 +217,7 @@ mod tests {
             Sample::Cauchy,
             Sample::Geometric,
             Sample::Exponential,
-            Sample::Noise,
+            Sample::StandardExponential,
         ];
         let others = [Sample::Bernoulli, Sample::Integers, Sample::WideIntegers];
         let floats =

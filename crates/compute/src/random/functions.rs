@@ -7,10 +7,11 @@ use crate::random::dropout::masked;
 functions! {
     /// `x * mask * scale`; the first product is rounded to the option's dtype.
     APPLY_MASK = "apply_mask"(x, mask, scale | o) => masked(o.dtype, x, mask, scale);
-    /// A standard normal sample with another mean and deviation.
+    /// A standard normal sample, shifted and scaled to a mean and a standard deviation.
     NORMAL_OF = "normal_of"(noise, mean, std).guarded(&STD) => noise * std + mean;
-    /// A gamma sample as a part of a total, within the limits.
+    /// A gamma sample divided by a total, and clamped.
     DIRICHLET = "dirichlet"(x, total, least, most) => (x / total).max(least).min(most);
-    /// A probability by a random number: the largest ones are drawn.
+    /// The score of a class for multinomial sampling, from its probability and exponential noise:
+    /// the classes with the largest scores are drawn.
     MULTINOMIAL_SCORE = "multinomial_score"(p, noise) => p / noise;
 }

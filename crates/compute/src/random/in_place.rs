@@ -1,9 +1,10 @@
-//! Operators that fill a tensor with samples of a distribution whose parameters are numbers.
+//! Operators that fill a tensor with samples of a distribution whose parameters are scalars.
 
 use dml_kernel::DType;
 
-/// All integers from 0 on that a dtype counts exactly: up to, and without, this one.
-pub fn counted_exactly(dtype: DType) -> i64 {
+/// The exclusive upper bound of the range of integers, from 0 on, all of which a dtype represents
+/// exactly.
+pub fn exact_integer_bound(dtype: DType) -> i64 {
     match dtype {
         DType::Bool => 2,
         DType::U8 => 1 << 8,

@@ -1,28 +1,47 @@
 //! Random permutations.
 
+use crate::context::Context;
+use crate::error::Result;
 use crate::primitives::kernel::{KernelSpec, Output};
-use crate::random::philox::{Source, philox};
+use crate::random::Generator;
+use crate::random::philox::{Source, draw, is_stored, philox};
+use crate::view::View;
 use dml_engine::interface::U32;
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType};
 
 /// Rounds of the network.
-pub const ROUNDS: u32 = 6;
+const ROUNDS: u32 = 6;
 
-/// Everything that changes the code.
+/// Writes a permutation of `0..n`, `n < 2^29`, to the vector `out` of any stride. Element `i` is
+/// `i` encrypted by a Feistel network on the smallest even number of bits that holds `n`, repeated
+/// until it is below `n` ("cycle walking": J. Black and P. Rogaway, "Ciphers with arbitrary finite
+/// domains", 2002).
+pub fn permutation(cx: &Context, generator: Option<&Generator>, n: i64, out: &View) -> Result<()> {
+    let source = draw(cx, generator, u64::from(ROUNDS))?;
+    if n == 0 {
+        return Ok(());
+    }
+    let half_bits = (64 - (n as u64 - 1).leading_zeros()).div_ceil(2).max(1);
+    let spec = Spec { dtype: out.dtype, stored: is_stored(source) };
+    let arguments = Arguments { out, source, n: n as u32, half_bits, stride: out.strides[0] as u32 };
+    cx.run_threads(&spec, &arguments, n as u64)
+}
+
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Spec {
-    pub dtype: DType,
-    pub stored: bool,
+struct Spec {
+    dtype: DType,
+    stored: bool,
 }
 
 parameters! {
-    pub Spec as s => Arguments, Parameters {
+    Spec as s => Arguments, Parameters {
         out: Output = s.dtype,
         source: Source = s.stored,
         n: U32,
-        /// Half the bits of an element's number.
+        /// Half the number of bits of an index.
         half_bits: U32,
         stride: U32,
     }

@@ -1,7 +1,8 @@
-//! Random numbers: Philox4x32-10, one stream for a seed on every adapter.
+//! Random numbers: Philox4x32-10, with the same stream for a seed on every adapter.
 //!
 //! Source: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011. A kernel
-//! encrypts counters, from a first one on that the generator hands out, with the seed as key.
+//! encrypts counters, with the seed as key. The generator allocates a range of counters to each
+//! launch.
 
 use crate::context::Context;
 use crate::dtype::accumulator;
@@ -14,7 +15,7 @@ use dml_engine::{AddressRange, ArgumentBlock, Parameter, RandomSource, parameter
 use dml_kernel::math::ordinary;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// A block of random words; two 64-bit ones.
+/// A block of random words: four of 32 bits, or two of 64.
 pub type Words<'b> = [Value<'b>; 4];
 
 /// Ten rounds of Philox4x32.
@@ -36,17 +37,17 @@ pub fn philox<'b>(b: &'b Builder, counter: Words<'b>, key: [Value<'b>; 2]) -> Wo
     [c0, c1, c2, c3]
 }
 
-/// How many samples of a dtype a block of words gives.
+/// Number of samples of a dtype in a block of words.
 pub fn per_block(dtype: DType) -> u32 {
     if dtype.bytes() == 8 { 2 } else { 4 }
 }
 
-/// The dtype in which samples for tensors of a dtype are drawn, where that is not its own.
+/// The dtype in which samples for tensors of a dtype are drawn; usually the dtype itself.
 pub fn sample_dtype(dtype: DType) -> DType {
     if dtype.is_float() { accumulator(dtype) } else { DType::F32 }
 }
 
-/// Takes `blocks` counters from a generator, or from the device's default one.
+/// Allocates `blocks` counters from a generator, or from the device's default generator.
 pub fn draw(cx: &Context, generator: Option<&Generator>, blocks: u64) -> Result<RandomSource> {
     if cx.infers() {
         return Ok(RandomSource::Known { seed: 0, counter: 0 });
@@ -54,17 +55,16 @@ pub fn draw(cx: &Context, generator: Option<&Generator>, blocks: u64) -> Result<
     Ok(cx.device.draw(generator, blocks)?)
 }
 
-/// Whether seed and counter are in memory: they are in a graph that is being captured, which has
-/// others at each replay.
+/// Whether seed and counter are in device memory, as in a graph capture: each replay has others.
 pub fn is_stored(source: RandomSource) -> bool {
     matches!(source, RandomSource::Stored { .. })
 }
 
-/// Seed and first counter, low words first, as a kernel's parameter.
+/// Kernel parameter: seed and first counter, low words first.
 pub struct Source;
 
 impl Parameter for Source {
-    /// Whether they [are stored](is_stored).
+    /// Whether seed and counter [are in device memory](is_stored).
     type Type = bool;
     type Argument<'a> = RandomSource;
     type Declared<'b> = Words<'b>;
@@ -119,8 +119,8 @@ parameters! {
     }
 }
 
-/// Writes seed and first counter to two int64 scalars, for a kernel that is run again with the same
-/// numbers.
+/// Writes seed and first counter to two int64 scalars, for kernels that have to draw the same
+/// numbers again.
 pub fn write_source(cx: &Context, source: RandomSource, to: &[View; 2]) -> Result<()> {
     let [seed, counter] = to;
     let spec = WriteSource { stored: is_stored(source) };
@@ -144,7 +144,7 @@ impl KernelSpec for WriteSource {
     }
 }
 
-/// Uniform samples in [0, 1) with as many bits as `dtype` holds exactly, in its compute type.
+/// Uniform samples in [0, 1) with as many bits as `dtype` represents exactly, in its compute type.
 pub fn unit<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
     let digits = match dtype {
         DType::F16 => 11,
@@ -163,9 +163,9 @@ pub fn unit<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
     words.iter().map(|w| (*w >> (32 - digits)).cast(ScalarType::F32) * 2f64.powi(-digits)).collect()
 }
 
-/// Samples strictly between 0 and 1, at the middles of equal steps: both `log(u)` and `log(1 - u)`
-/// are finite and not 0.
-pub fn unit_open<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
+/// Samples strictly between 0 and 1, at the midpoints of equal steps: both `log(u)` and
+/// `log(1 - u)` are finite and not 0.
+pub fn uniform_open<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
     if dtype == DType::F64 {
         return [(words[0], words[1]), (words[2], words[3])]
             .into_iter()
@@ -178,13 +178,13 @@ pub fn unit_open<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
     words.iter().map(|w| ((*w >> 9).cast(ScalarType::F32) + 0.5) * 2f64.powi(-23)).collect()
 }
 
-/// Standard normal samples of the words, by G. Box and M. Muller, "A note on the generation of
+/// Standard normal samples from the words, by G. Box and M. Muller, "A note on the generation of
 /// random normal deviates", 1958.
 pub fn normals<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
     unit(words, sample_dtype(dtype))
         .chunks(2)
         .flat_map(|pair| {
-            // A logarithm of 2^-53 to 1, and a part of a turn.
+            // The logarithm's argument is in [2^-53, 1]; the angle is a fraction of a turn.
             let radius = ordinary::sqrt(-2.0 * ordinary::log(1.0 - pair[0]));
             let [sin, cos] = ordinary::turn_sin_cos(pair[1]);
             [radius * cos, radius * sin]

@@ -1,12 +1,11 @@
-//! What happens to the gates of a recurrent cell after their matrix products, and the gradient of
-//! it.
+//! The elementwise part of a recurrent cell's step, after the matrix products of its gates, and its
+//! gradient.
 //!
-//! Gates of a row stand side by side: input, forget, cell, output of an LSTM (Hochreiter and
-//! Schmidhuber, "Long short-term memory", 1997), reset, update, new of a GRU (Cho et al., "Learning
-//! phrase representations using RNN encoder-decoder", 2014), and one alone of Elman's network
-//! ("Finding structure in time", 1990).
+//! The gates of a row are adjacent: input, forget, cell, output for an LSTM (Hochreiter and
+//! Schmidhuber, "Long short-term memory", 1997), reset, update, new for a GRU (Cho et al.,
+//! "Learning phrase representations using RNN encoder-decoder", 2014), and a single one for Elman's
+//! network ("Finding structure in time", 1990).
 
-use crate::error::Result;
 use dml_kernel::{Value, math};
 
 /// A kind of cell.
@@ -16,46 +15,33 @@ pub enum Cell {
     Lstm,
     /// Gated recurrent unit.
     Gru,
-    /// Elman's, with a hyperbolic tangent.
+    /// Elman's network with a hyperbolic tangent.
     Tanh,
-    /// Elman's, with a rectifier.
+    /// Elman's network with a rectifier.
     Relu,
 }
 
-/// The state of one unit: of an LSTM also the cell's.
+/// The state of one unit.
 #[derive(Copy, Clone)]
-pub struct State<'b> {
-    /// The hidden state, which is the result.
+pub(super) struct State<'b> {
+    /// The hidden state, which is the output.
     pub h: Value<'b>,
-    /// The cell's state of an LSTM.
+    /// The cell state of an LSTM.
     pub c: Option<Value<'b>>,
 }
 
-/// Gradients by a unit's gates and by its state before, as far as that acts directly and not
-/// through the gates' product.
-pub struct Gradients<'b> {
-    /// By the sums that make the gates, on the input's side.
+/// Gradients with respect to a unit's gates and to its previous state; the latter without the part
+/// that goes through the gates' matrix product.
+pub(super) struct Gradients<'b> {
+    /// With respect to the pre-activations of the gates, on the input's side.
     pub gates: Vec<Value<'b>>,
-    /// The same on the hidden side.
+    /// With respect to the pre-activations of the gates, on the hidden side.
     pub hidden: Vec<Value<'b>>,
-    /// By the state before.
+    /// With respect to the previous state.
     pub before: State<'b>,
 }
 
 impl Cell {
-    /// The cell of this name, as operators get it.
-    pub fn of(name: Option<&str>) -> Result<Cell> {
-        let cell = match name {
-            Some("lstm") => Some(Cell::Lstm),
-            Some("gru") => Some(Cell::Gru),
-            Some("tanh") => Some(Cell::Tanh),
-            Some("relu") => Some(Cell::Relu),
-            _ => None,
-        };
-        check!(cell.is_some(), Invalid, "unknown recurrent cell: {name:?}");
-        Ok(cell.unwrap_or(Cell::Lstm))
-    }
-
     /// Gates of a unit.
     pub fn gates(self) -> u32 {
         match self {
@@ -65,8 +51,8 @@ impl Cell {
         }
     }
 
-    /// Numbers that [`step`](Self::step) keeps of a unit.
-    pub fn kept(self) -> u32 {
+    /// Numbers that [`step`](Self::step) saves for the gradient of a unit.
+    pub fn saved_values(self) -> u32 {
         match self {
             Cell::Lstm => 5,
             Cell::Gru => 4,
@@ -74,19 +60,20 @@ impl Cell {
         }
     }
 
-    /// Whether there is a state beside the hidden one.
+    /// Whether there is a cell state besides the hidden state.
     pub fn has_cell_state(self) -> bool {
         self == Cell::Lstm
     }
 
-    /// Whether the gradients by the gates differ between the input's side and the hidden one.
+    /// Whether the gradients with respect to the gates differ between the input's side and the
+    /// hidden side.
     pub fn has_sides(self) -> bool {
         self == Cell::Gru
     }
 
-    /// The next state of a unit, and the numbers that its gradient needs, from both sides' products
-    /// with their biases. `round` makes of a number what the states' dtype holds of it.
-    pub fn step<'b>(
+    /// The next state of a unit, and the numbers to save for its gradient, from both sides'
+    /// products with their biases. `round` rounds a number to the states' dtype.
+    pub(super) fn step<'b>(
         self,
         input: &[Value<'b>],
         hidden: &[Value<'b>],
@@ -108,7 +95,7 @@ impl Cell {
                 (State { h: round(n + z * (before.h - n)), c: None }, vec![r, z, n, hidden[2]])
             }
             Cell::Tanh => (State { h: round(math::tanh(sum(0))), c: None }, vec![]),
-            // A NaN stays.
+            // Keeps NaN.
             Cell::Relu => {
                 let x = sum(0);
                 (State { h: round(x.is_below_zero().select(x.like(0.0), x)), c: None }, vec![])
@@ -116,14 +103,20 @@ impl Cell {
         }
     }
 
-    /// The gradients of a step, of the gradients by its results; `kept` is what it kept, and `h`
-    /// its result.
-    pub fn gradient<'b>(self, grad: State<'b>, kept: &[Value<'b>], h: Value<'b>, before: State<'b>) -> Gradients<'b> {
+    /// The gradients of a step from the gradients with respect to its results; `saved` are the
+    /// values that the step saved, and `h` is its result.
+    pub(super) fn gradient<'b>(
+        self,
+        grad: State<'b>,
+        saved: &[Value<'b>],
+        h: Value<'b>,
+        before: State<'b>,
+    ) -> Gradients<'b> {
         let zero = h.like(0.0);
         match self {
             Cell::Lstm => {
-                let [i, f, g, o] = [0, 1, 2, 3].map(|gate| kept[gate]);
-                let t = math::tanh(kept[4]);
+                let [i, f, g, o] = [0, 1, 2, 3].map(|gate| saved[gate]);
+                let t = math::tanh(saved[4]);
                 let c = grad.h * o * (1.0 - t * t) + grad.c.unwrap_or(zero);
                 let gates = vec![
                     of_sigmoid(c * g, i),
@@ -134,7 +127,7 @@ impl Cell {
                 Gradients { hidden: gates.clone(), gates, before: State { h: zero, c: Some(c * f) } }
             }
             Cell::Gru => {
-                let [r, z, n, hidden] = [0, 1, 2, 3].map(|part| kept[part]);
+                let [r, z, n, hidden] = [0, 1, 2, 3].map(|part| saved[part]);
                 let update = of_sigmoid(grad.h * (before.h - n), z);
                 let new = grad.h * (1.0 - z) * (1.0 - n * n);
                 let reset = of_sigmoid(new * hidden, r);
@@ -153,7 +146,8 @@ impl Cell {
     }
 }
 
-/// The gradient at the argument of a sigmoid, of the gradient at its value `y`.
+/// The gradient with respect to the argument of a sigmoid, from the gradient with respect to its
+/// value `y`.
 fn of_sigmoid<'b>(grad: Value<'b>, y: Value<'b>) -> Value<'b> {
     grad * (1.0 - y) * y
 }

@@ -1,46 +1,50 @@
-//! In which rows of its tensors a recurrence finds the sequences at each step.
+//! The rows of a recurrence's tensors that belong to each step.
 //!
 //! The tensors of all steps are matrices whose rows are steps of sequences, in one of three orders:
-//! step after step, sequence after sequence, or packed, which is step after step of the sequences
-//! that are not over, the longest ones first.
+//! step-major, sequence-major, or packed, which is step-major with only those sequences that have
+//! not ended, the longest ones first.
 
 use crate::error::Result;
 use dml_engine::interface::{Table, U32};
 use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::{Builder, DType, Pointer, Value};
 
-/// Where the rows of one step are.
+/// The rows of one step.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 struct Step {
     /// The row of the first sequence.
     first: u32,
-    /// Sequences that have this step.
+    /// Number of sequences that have this step.
     active: u32,
 }
 
-/// The steps of a recurrence, in the order in which it takes them.
+/// The steps of a recurrence, in the order in which they are computed.
 #[derive(Clone, Debug)]
 pub struct Steps {
     steps: Vec<Step>,
-    /// From the row of a sequence to that of the next one.
-    apart: u32,
-    /// Sequences.
+    /// Distance between the rows of adjacent sequences.
+    sequence_stride: u32,
+    /// Number of sequences.
     batch: u32,
 }
 
 impl Steps {
-    /// The steps of `batch` sequences in `rows` rows: packed by `batch_sizes`, or, if there are
-    /// none, all equally long.
+    /// Whether `rows` rows are the steps of `batch` sequences: packed with `batch_sizes`, or of
+    /// equal length if that is empty.
+    pub fn fit(rows: i64, batch: i64, batch_sizes: &[i64]) -> bool {
+        if batch_sizes.is_empty() {
+            return rows == 0 || batch > 0 && rows % batch == 0;
+        }
+        let ordered = batch_sizes.is_sorted_by(|x, y| x >= y) && batch_sizes.last() > Some(&0);
+        ordered && batch_sizes[0] == batch && batch_sizes.iter().sum::<i64>() == rows
+    }
+
+    /// The steps of `batch` sequences in `rows` rows: packed with `batch_sizes`, or of equal length
+    /// if that is empty.
     pub fn new(rows: i64, batch: i64, batch_sizes: &[i64], batch_first: bool, reverse: bool) -> Result<Steps> {
         check!(rows < i64::from(i32::MAX), TooLarge, "a recurrence over {rows} rows is too long for dml");
-        let fits = if batch_sizes.is_empty() {
-            rows == 0 || batch > 0 && rows % batch == 0
-        } else {
-            let ordered = batch_sizes.is_sorted_by(|x, y| x >= y) && batch_sizes.last() > Some(&0);
-            ordered && batch_sizes[0] == batch && batch_sizes.iter().sum::<i64>() == rows
-        };
         check!(
-            fits,
+            Steps::fit(rows, batch, batch_sizes),
             Invalid,
             "expected steps of {batch} sequences, but got {rows} rows and batch sizes {batch_sizes:?}"
         );
@@ -59,115 +63,117 @@ impl Steps {
         if reverse {
             steps.reverse();
         }
-        let apart = if batch_sizes.is_empty() && batch_first { steps.len() as u32 } else { 1 };
-        Ok(Steps { steps, apart, batch: batch as u32 })
+        let sequence_stride = if batch_sizes.is_empty() && batch_first { steps.len() as u32 } else { 1 };
+        Ok(Steps { steps, sequence_stride, batch: batch as u32 })
     }
 
-    /// Their number.
+    /// Number of steps.
     pub fn count(&self) -> usize {
         self.steps.len()
     }
 
-    /// Sequences.
+    /// Number of sequences.
     pub fn batch(&self) -> u32 {
         self.batch
     }
 
-    /// Sequences that have step `i`; 0 beyond the last.
+    /// Number of sequences that have step `i`; 0 after the last step.
     pub fn active(&self, i: usize) -> u32 {
         self.steps.get(i).map_or(0, |step| step.active)
     }
 
-    /// The first row of step `i`, and how many rows the next sequence is from it.
+    /// The first row of step `i`, and the distance to the next sequence's row.
     pub fn rows(&self, i: usize) -> (i64, i64) {
-        (self.steps.get(i).map_or(0, |step| step.first).into(), self.apart.into())
+        (self.steps.get(i).map_or(0, |step| step.first).into(), self.sequence_stride.into())
     }
 
-    /// The words by which a kernel finds `count` steps from step `first` on, each with the one
-    /// before.
+    /// The table of `count` steps from step `first` on, each with the previous step, for a kernel.
     pub fn words(&self, first: usize, count: usize) -> Vec<u64> {
         let word = |step: Step| u64::from(step.first) | u64::from(step.active) << 32;
         let before = |i: usize| i.checked_sub(1).map_or(Step::default(), |i| self.steps[i]);
         (first..first + count).flat_map(|i| [word(self.steps[i]), word(before(i))]).collect()
     }
 
-    /// The same words, with the steps in the opposite order.
-    pub fn words_back(&self, first: usize, count: usize) -> Vec<u64> {
+    /// The same table with the steps in reverse order.
+    pub fn reversed_table(&self, first: usize, count: usize) -> Vec<u64> {
         self.words(first, count).chunks(2).rev().flatten().copied().collect()
     }
 }
 
-/// Some steps, as a kernel's first parameter.
+/// Kernel parameter: a range of steps. It has to be the first parameter.
 pub struct StepTable;
 
 /// The argument for [`StepTable`].
-pub struct Taken<'a> {
-    /// Two words for each step; those of one at least.
+pub struct StepRange<'a> {
+    /// Two words for each step; at least those of one step.
     pub words: &'a [u64],
-    /// How many steps are taken of them.
+    /// Number of steps in the range.
     pub count: usize,
-    /// What they are of.
+    /// All steps of the recurrence.
     pub steps: &'a Steps,
 }
 
-/// Some steps in a kernel.
+/// A range of steps in a kernel.
 pub struct StepParams<'b> {
     table: Pointer<'b>,
-    /// Their number.
+    /// Number of steps in the range.
     pub count: Value<'b>,
-    /// Sequences.
+    /// Number of sequences.
     pub batch: Value<'b>,
-    apart: Value<'b>,
+    sequence_stride: Value<'b>,
 }
 
 impl Parameter for StepTable {
     type Type = ();
-    type Argument<'a> = Taken<'a>;
+    type Argument<'a> = StepRange<'a>;
     type Declared<'b> = StepParams<'b>;
 
     fn declare<'b>(b: &'b Builder, _: &str, (): &()) -> StepParams<'b> {
         let table = Table::declare(b, "table", &DType::U32);
         let number = |name: &str| U32::declare(b, name, &());
-        StepParams { table, count: number("count"), batch: number("batch"), apart: number("apart") }
+        StepParams { table, count: number("count"), batch: number("batch"), sequence_stride: number("apart") }
     }
 
-    fn pass(taken: &Taken, (): &(), block: &mut ArgumentBlock) {
-        Table::pass(&taken.words, &DType::U32, block);
-        for number in [taken.count as u32, taken.steps.batch, taken.steps.apart] {
+    fn pass(range: &StepRange, (): &(), block: &mut ArgumentBlock) {
+        Table::pass(&range.words, &DType::U32, block);
+        for number in [range.count as u32, range.steps.batch, range.steps.sequence_stride] {
             U32::pass(&number, &(), block);
         }
     }
 }
 
 /// One step in a kernel.
-pub struct StepPlace<'b> {
+pub struct StepPosition<'b> {
     first: Value<'b>,
-    apart: Value<'b>,
-    /// Sequences that have it.
+    sequence_stride: Value<'b>,
+    /// Number of sequences that have the step.
     pub active: Value<'b>,
 }
 
-impl<'b> StepPlace<'b> {
+impl<'b> StepPosition<'b> {
     /// The row of a sequence that has the step.
     pub fn row(&self, sequence: Value<'b>) -> Value<'b> {
-        self.first + sequence * self.apart
+        self.first + sequence * self.sequence_stride
     }
 }
 
 impl<'b> StepParams<'b> {
     /// Step `i`.
-    pub fn step(&self, i: Value<'b>) -> StepPlace<'b> {
-        self.place(i * 4)
+    pub fn step(&self, i: Value<'b>) -> StepPosition<'b> {
+        self.step_position(i * 4)
     }
 
-    /// The step that the recurrence takes before step `i`; no sequence has the one before the
-    /// first.
-    pub fn before(&self, i: Value<'b>) -> StepPlace<'b> {
-        self.place(i * 4 + 2)
+    /// The step before step `i`; before the first step, one that no sequence has.
+    pub fn before(&self, i: Value<'b>) -> StepPosition<'b> {
+        self.step_position(i * 4 + 2)
     }
 
-    fn place(&self, at: Value<'b>) -> StepPlace<'b> {
-        StepPlace { first: self.table.load(at), apart: self.apart, active: self.table.load(at + 1) }
+    fn step_position(&self, at: Value<'b>) -> StepPosition<'b> {
+        StepPosition {
+            first: self.table.load(at),
+            sequence_stride: self.sequence_stride,
+            active: self.table.load(at + 1),
+        }
     }
 }
 
@@ -192,7 +198,7 @@ mod tests {
         let steps = Steps::new(6, 3, &[3, 2, 1], false, false).expect("steps");
         let word = |first: u64, active: u64| first | active << 32;
         assert_eq!(steps.words(1, 2), [word(3, 2), word(0, 3), word(5, 1), word(3, 2)]);
-        assert_eq!(steps.words_back(0, 2), [word(3, 2), word(0, 3), word(0, 3), 0]);
+        assert_eq!(steps.reversed_table(0, 2), [word(3, 2), word(0, 3), word(0, 3), 0]);
     }
 
     #[test]

@@ -1,11 +1,13 @@
-//! Which dimensions a reduction folds, and the shape of its result.
+//! The dimensions of a reduction, and the shape of its result.
 
 use crate::view::{Dims, View};
 
 /// Reduced dimensions of a tensor, and whether the result keeps them with size 1.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Axes {
+    /// Bitmask: bit `d` stands for dimension `d`.
     pub mask: u64,
+    /// Reduced dimensions are kept, with size 1.
     pub keep: bool,
 }
 
@@ -15,19 +17,19 @@ impl Axes {
         Axes { mask: u64::MAX, keep }
     }
 
-    /// None: the result has the input's shape.
+    /// No dimension: the result has the input's shape.
     pub fn none() -> Axes {
         Axes { mask: 0, keep: true }
     }
 
     /// Exactly the dimensions listed, each once; negative ones count from the end of `rank`, which
     /// is at most 64.
-    pub fn listed(dims: &[i64], rank: usize, keep: bool) -> Axes {
+    pub fn of_dims(dims: &[i64], rank: usize, keep: bool) -> Axes {
         let wrapped = |d: i64| if d < 0 { d + rank as i64 } else { d };
         Axes { mask: dims.iter().fold(0, |mask, &d| mask | 1 << wrapped(d)), keep }
     }
 
-    /// Whether dimension `d` is folded.
+    /// Whether dimension `d` is reduced.
     pub fn reduces(&self, d: usize) -> bool {
         self.mask >> d & 1 == 1
     }
@@ -45,12 +47,12 @@ impl Axes {
         sizes
     }
 
-    /// Elements folded into one result.
+    /// Number of elements that are reduced to one result.
     pub fn extent(&self, input: &[i64]) -> i64 {
         input.iter().enumerate().filter(|&(d, _)| self.reduces(d)).map(|(_, &n)| n).product()
     }
 
-    /// Of the input's sizes or strides those of the dimensions that are folded (or kept).
+    /// The input's sizes or strides of the reduced (or of the other) dimensions.
     pub fn part(&self, input: &[i64], reduced: bool) -> Dims {
         let mut part = Dims::new();
         for (d, &x) in input.iter().enumerate() {
@@ -61,8 +63,8 @@ impl Axes {
         part
     }
 
-    /// The strides of a result without the folded dimensions.
-    pub fn kept_of_result(&self, out: &View) -> Dims {
+    /// The strides of a result without the reduced dimensions.
+    pub fn kept_strides(&self, out: &View) -> Dims {
         if self.keep { self.part(&out.strides, false) } else { Dims::from_slice(&out.strides) }
     }
 }

@@ -1,25 +1,28 @@
-//! Largest and smallest elements, and where they are. NaN counts as larger and smaller than every
-//! number; of equal elements the first one wins.
+//! Maxima and minima, and their positions. NaN is both larger and smaller than every number; the
+//! first of equal elements wins.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::reduction::axes::Axes;
-use crate::reduction::fold::{Fold, Reduction, Scope, Values};
+use crate::reduction::fold::{Fold, FoldScope, Reduction, Values};
 use crate::reduction::reduce::reduce;
 use crate::view::View;
 use dml_kernel::math::comparison::{equal, less};
 use dml_kernel::{Builder, DType, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
+/// The kind of extremum.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Extreme {
+    /// The maximum.
     Max,
+    /// The minimum.
     Min,
 }
 
 impl Extreme {
     /// Whether `x` comes before `y`; false when equal.
-    fn beats<'b>(self, x: Value<'b>, y: Value<'b>) -> Value<'b> {
+    fn precedes<'b>(self, x: Value<'b>, y: Value<'b>) -> Value<'b> {
         let better = match self {
             Extreme::Max => less(y, x),
             Extreme::Min => less(x, y),
@@ -27,16 +30,16 @@ impl Extreme {
         if x.scalar().is_float() { better | (x.is_nan() & !y.is_nan()) } else { better }
     }
 
-    /// Of equal ones, which zeros of both signs are, the first.
+    /// The better of two values; the first of equal ones, as zeros of both signs are.
     fn pick<'b>(self, x: Value<'b>, y: Value<'b>) -> Value<'b> {
-        self.beats(y, x).select(y, x)
+        self.precedes(y, x).select(y, x)
     }
 
-    /// The value that every other beats or equals.
+    /// The value that no other value is worse than.
     fn worst(self, b: &Builder, dtype: DType) -> Value<'_> {
         let scalar = compute(dtype);
         let max = self == Extreme::Max;
-        // Without elements it is the result, and must fit.
+        // It is the result if there are no elements, and must be representable.
         let bits = 8 * dtype.bytes() as u32;
         match scalar {
             s if s.is_float() => b.float(s, if max { f64::NEG_INFINITY } else { f64::INFINITY }),
@@ -49,18 +52,21 @@ impl Extreme {
     }
 }
 
-/// The type in which elements are compared; flags as numbers.
+/// The type in which elements are compared; bools as numbers.
 fn compute(dtype: DType) -> ScalarType {
     if dtype == DType::Bool { ScalarType::U32 } else { dtype.compute() }
 }
 
+/// The element without its position.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Single {
+pub struct ElementOnly {
+    /// The kind of extremum.
     pub extreme: Extreme,
+    /// The dtype of the input.
     pub dtype: DType,
 }
 
-impl Fold for Single {
+impl Fold for ElementOnly {
     fn name(&self) -> &'static str {
         if self.extreme == Extreme::Max { "amax" } else { "amin" }
     }
@@ -69,24 +75,24 @@ impl Fold for Single {
         smallvec![compute(self.dtype)]
     }
 
-    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+    fn identity<'b>(&self, s: &FoldScope<'b>) -> Values<'b> {
         smallvec![self.extreme.worst(s.b, self.dtype)]
     }
 
-    fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+    fn map<'b>(&self, _: &FoldScope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
         smallvec![elements[0].cast(compute(self.dtype))]
     }
 
-    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+    fn combine<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
         smallvec![self.extreme.pick(x[0], y[0])]
     }
 
-    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![x[0]]
     }
 }
 
-/// Smallest and largest in one pass.
+/// Minimum and maximum in one pass.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Both {
     dtype: DType,
@@ -101,39 +107,44 @@ impl Fold for Both {
         smallvec![compute(self.dtype); 2]
     }
 
-    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+    fn identity<'b>(&self, s: &FoldScope<'b>) -> Values<'b> {
         smallvec![Extreme::Min.worst(s.b, self.dtype), Extreme::Max.worst(s.b, self.dtype)]
     }
 
-    fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+    fn map<'b>(&self, _: &FoldScope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
         smallvec![elements[0].cast(compute(self.dtype)); 2]
     }
 
-    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+    fn combine<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
         smallvec![Extreme::Min.pick(x[0], y[0]), Extreme::Max.pick(x[1], y[1])]
     }
 
-    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>]) -> Values<'b> {
         Values::from_slice(x)
     }
 }
 
-/// What a position's fold yields.
+/// The results of a fold with positions.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Yields {
+pub enum ExtremumOutput {
+    /// The position, int64.
     Index,
+    /// The element, and its position.
     ValueAndIndex,
 }
 
 /// The element and its position.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Positioned {
+pub struct ElementAndIndex {
+    /// The kind of extremum.
     pub extreme: Extreme,
+    /// The dtype of the input.
     pub dtype: DType,
-    pub yields: Yields,
+    /// The results.
+    pub yields: ExtremumOutput,
 }
 
-impl Fold for Positioned {
+impl Fold for ElementAndIndex {
     fn name(&self) -> &'static str {
         if self.extreme == Extreme::Max { "argmax" } else { "argmin" }
     }
@@ -142,25 +153,25 @@ impl Fold for Positioned {
         smallvec![compute(self.dtype), index]
     }
 
-    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+    fn identity<'b>(&self, s: &FoldScope<'b>) -> Values<'b> {
         smallvec![self.extreme.worst(s.b, self.dtype), s.b.int(s.index, u64::MAX)]
     }
 
-    fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], at: Value<'b>) -> Values<'b> {
+    fn map<'b>(&self, _: &FoldScope<'b>, elements: &[Value<'b>], at: Value<'b>) -> Values<'b> {
         smallvec![elements[0].cast(compute(self.dtype)), at]
     }
 
-    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+    fn combine<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
         let same = equal(x[0], y[0]) | (x[0].is_nan() & y[0].is_nan());
-        let first = self.extreme.beats(x[0], y[0]) | (same & x[1].lt(y[1]));
+        let first = self.extreme.precedes(x[0], y[0]) | (same & x[1].lt(y[1]));
         smallvec![first.select(x[0], y[0]), first.select(x[1], y[1])]
     }
 
-    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>]) -> Values<'b> {
         let index = x[1].cast(ScalarType::I64);
         match self.yields {
-            Yields::Index => smallvec![index],
-            Yields::ValueAndIndex => smallvec![x[0], index],
+            ExtremumOutput::Index => smallvec![index],
+            ExtremumOutput::ValueAndIndex => smallvec![x[0], index],
         }
     }
 
@@ -169,18 +180,25 @@ impl Fold for Positioned {
     }
 }
 
+/// Writes the results of a fold, which is [`ElementOnly`] or [`ElementAndIndex`], over `axes`.
 pub fn run(cx: &Context, fold: &impl Fold, input: &View, outs: &[&View], axes: Axes) -> Result<()> {
     reduce(cx, fold, &Reduction { inputs: &[input], outs, axes, tables: &[], numbers: &[] })
 }
 
-/// Writes the smallest and the largest element.
+/// Writes the minimum and the maximum.
 pub fn both(cx: &Context, input: &View, outs: [&View; 2], axes: Axes) -> Result<()> {
     run(cx, &Both { dtype: input.dtype }, input, &outs, axes)
 }
 
-/// Writes the position of the largest element, the first of equals.
-pub fn first_largest(cx: &Context, input: &View, out: &View, axes: Axes) -> Result<()> {
-    run(cx, &Positioned { extreme: Extreme::Max, dtype: input.dtype, yields: Yields::Index }, input, &[out], axes)
+/// Writes the position of the maximum, the first of equal ones.
+pub fn index_of_first_maximum(cx: &Context, input: &View, out: &View, axes: Axes) -> Result<()> {
+    run(
+        cx,
+        &ElementAndIndex { extreme: Extreme::Max, dtype: input.dtype, yields: ExtremumOutput::Index },
+        input,
+        &[out],
+        axes,
+    )
 }
 
 #[cfg(test)]
@@ -192,9 +210,9 @@ mod tests {
     fn kernels_are_valid() {
         for extreme in [Extreme::Max, Extreme::Min] {
             for dtype in [DType::F32, DType::F64, DType::I64, DType::U8, DType::Bool] {
-                validate(&Single { extreme, dtype }, &[dtype], &[dtype], &[]);
+                validate(&ElementOnly { extreme, dtype }, &[dtype], &[dtype], &[]);
                 validate(
-                    &Positioned { extreme, dtype, yields: Yields::ValueAndIndex },
+                    &ElementAndIndex { extreme, dtype, yields: ExtremumOutput::ValueAndIndex },
                     &[dtype],
                     &[dtype, DType::I64],
                     &[],

@@ -1,4 +1,4 @@
-//! What a reduction accumulates, and of what.
+//! Folds: the accumulators of a reduction, and its operands.
 
 use crate::fault::{Refusal, Reporter};
 use crate::reduction::axes::Axes;
@@ -11,47 +11,45 @@ use smallvec::SmallVec;
 /// Values of one invocation: the accumulators of a fold, or its results.
 pub type Values<'b> = SmallVec<[Value<'b>; 3]>;
 
-/// What a fold refuses.
+/// The errors that a fold reports.
 pub type Refusals = SmallVec<[Refusal; 2]>;
 
-/// What a kernel of a fold may use beside the elements.
-pub struct Scope<'b> {
-    /// Where it is written.
+/// What a kernel of a fold can use besides the elements.
+pub struct FoldScope<'b> {
+    /// The kernel's builder.
     pub b: &'b Builder,
     /// [`Reduction::numbers`], in order.
     pub numbers: Vec<Value<'b>>,
-    /// [`Reduction::tables`], in order. Empty where the partial results of an earlier pass are
-    /// joined.
+    /// [`Reduction::tables`], in order. Empty in a pass that combines partial results.
     pub tables: Vec<Pointer<'b>>,
-    /// What reports [`Fold::refusals`], in order. Empty where the partial results of an earlier
-    /// pass are joined.
+    /// Reporters of [`Fold::refusals`], in order. Empty in a pass that combines partial results.
     pub faults: Vec<Reporter<'b>>,
-    /// The type of positions.
+    /// The integer type of positions.
     pub index: ScalarType,
 }
 
-/// An associative and commutative accumulation. The value is part of the kernel's key, so it holds
-/// what changes the code, and nothing else: numbers travel in [`Reduction::numbers`].
+/// An associative and commutative accumulation. The value is part of the kernel's key, so it
+/// contains what changes the code, and nothing else: numbers are passed as [`Reduction::numbers`].
 pub trait Fold: KernelKey {
     /// The kernel's name.
     fn name(&self) -> &'static str;
-    /// Types of the accumulators (numbers: a flag is a u32), given the type of positions.
+    /// Types of the accumulators (a flag is a u32), given the integer type of positions.
     fn accumulators(&self, index: ScalarType) -> SmallVec<[ScalarType; 3]>;
-    /// Accumulators of no elements: `combine` with them changes nothing.
-    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b>;
-    /// Accumulators of one element: its value in every input, and its position among the reduced
-    /// elements (in row-major order if [`Fold::ordered`]).
-    fn map<'b>(&self, s: &Scope<'b>, elements: &[Value<'b>], at: Value<'b>) -> Values<'b>;
-    /// Accumulators of the elements of both.
-    fn combine<'b>(&self, s: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b>;
-    /// Results of the accumulators of all elements, one an output tensor, in any type: storing
+    /// The identity: accumulators that `combine` leaves unchanged.
+    fn identity<'b>(&self, s: &FoldScope<'b>) -> Values<'b>;
+    /// Accumulators of one element, from its value in every input and its position among the
+    /// reduced elements (in row-major order if [`Fold::ordered`]).
+    fn map<'b>(&self, s: &FoldScope<'b>, elements: &[Value<'b>], at: Value<'b>) -> Values<'b>;
+    /// Combines two sets of accumulators.
+    fn combine<'b>(&self, s: &FoldScope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b>;
+    /// The results from the final accumulators, one for each output tensor, in any type: the store
     /// converts.
-    fn project<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b>;
+    fn project<'b>(&self, s: &FoldScope<'b>, x: &[Value<'b>]) -> Values<'b>;
     /// Whether positions matter.
     fn ordered(&self) -> bool {
         false
     }
-    /// What of the elements it refuses, through [`Scope::faults`].
+    /// The errors that it reports, through [`FoldScope::faults`].
     fn refusals(&self) -> Refusals {
         Refusals::new()
     }
@@ -59,14 +57,14 @@ pub trait Fold: KernelKey {
 
 /// The operands of a reduction.
 pub struct Reduction<'t> {
-    /// Tensors of one shape, walked together. One that is expanded over the reduced dimensions is
-    /// read once an output.
+    /// Tensors of one shape. A tensor that is expanded over the reduced dimensions is read once for
+    /// each output.
     pub inputs: &'t [&'t View],
-    /// Results, of the shape that `axes` gives.
+    /// Results, with the shape that `axes` gives.
     pub outs: &'t [&'t View],
-    /// What is reduced.
+    /// The reduced dimensions.
     pub axes: Axes,
-    /// Tensors that the fold reads by itself.
+    /// Further tensors, which the fold accesses by itself.
     pub tables: &'t [&'t View],
     /// Numbers for the fold, as the compute types of these dtypes (not bool).
     pub numbers: &'t [(DType, Number)],

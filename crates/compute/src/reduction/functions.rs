@@ -4,8 +4,9 @@ use crate::functions;
 use dml_kernel::{ScalarType, convert, math};
 
 functions! {
-    /// The bin of an element between `low` and `high`, `bins` outside. Of floats every step rounds
-    /// to the option's dtype, as on the CPU: elements near an edge fall into the same bin.
+    /// The bin of an element between `low` and `high`; `bins` if it is outside. For floats every
+    /// step is rounded to the option's dtype, as on the CPU, so that elements near an edge are in
+    /// the same bin.
     HISTC = "histc"(x, low, high, bins | o) => {
         let bin = if o.dtype.is_float() {
             let scaled = convert(convert(x - low, o.dtype) * bins, o.dtype);

@@ -1,12 +1,24 @@
-//! hash_tensor: the exclusive or of all elements' bits, as 64-bit numbers.
+//! A hash of tensors: the exclusive or of all elements' bits, as 64-bit numbers.
 
-use crate::reduction::fold::{Fold, Scope, Values};
+use crate::context::Context;
+use crate::error::Result;
+use crate::reduction::axes::Axes;
+use crate::reduction::fold::{Fold, FoldScope, Reduction, Values};
+use crate::reduction::reduce;
+use crate::view::View;
 use dml_kernel::{DType, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
+/// The exclusive or over `axes` of the elements' bits: of floats as float64, of integers as int64.
+/// `out` is uint64.
+pub fn hash(cx: &Context, input: &View, axes: Axes, out: &View) -> Result<()> {
+    let fold = Xor { dtype: input.dtype };
+    reduce(cx, &fold, &Reduction { inputs: &[input], outs: &[out], axes, tables: &[], numbers: &[] })
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Xor {
-    pub dtype: DType,
+struct Xor {
+    dtype: DType,
 }
 
 impl Fold for Xor {
@@ -18,31 +30,32 @@ impl Fold for Xor {
         smallvec![ScalarType::U64]
     }
 
-    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+    fn identity<'b>(&self, s: &FoldScope<'b>) -> Values<'b> {
         smallvec![s.b.int(ScalarType::U64, 0)]
     }
 
-    fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+    fn map<'b>(&self, _: &FoldScope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
         let x = elements[0];
         smallvec![match x.scalar() {
-            ScalarType::F32 => double_bits(x),
+            ScalarType::F32 => f64_bits(x),
             ScalarType::F64 => x.bitcast(ScalarType::U64),
             ScalarType::U64 => x,
             _ => x.cast(ScalarType::I64).bitcast(ScalarType::U64),
         }]
     }
 
-    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+    fn combine<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
         smallvec![x[0] ^ y[0]]
     }
 
-    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![x[0]]
     }
 }
 
-/// The bits of an f32 as a double, by integer operations: adapters without doubles have them too.
-fn double_bits(x: Value<'_>) -> Value<'_> {
+/// The bits of an f32 converted to f64, by integer operations, so that adapters without f64 have
+/// them too.
+fn f64_bits(x: Value<'_>) -> Value<'_> {
     let bits = x.bitcast(ScalarType::U32);
     let magnitude = bits & 0x7fff_ffffu32;
     let wide = magnitude.cast(ScalarType::U64) << 29;

@@ -1,16 +1,20 @@
-//! How many elements fall into each bin: bincount and histc.
+//! The number of elements in each bin: bincount and histc.
 //!
-//! Bin numbers are sorted and each bin finds where its own begin and end: no atomics, so that many
-//! elements in one bin do not queue up.
+//! Bin numbers are sorted, and each bin finds the beginning and the end of its own: no atomics, on
+//! which many elements of one bin would contend.
 
 use crate::context::Context;
+use crate::dtype::accumulator;
 use crate::error::Result;
 use crate::host;
+use crate::pointwise::kernel::{Operand, run_operands};
+use crate::primitives::combine::Combine;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
+use crate::primitives::keyed_reduction::{self, KeyedContributions};
 use crate::primitives::radix_sort;
 use crate::reduction::axes::Axes;
 use crate::reduction::extremum;
+use crate::reduction::functions::HISTC;
 use crate::scalar::Scalar as Number;
 use crate::sorting::key;
 use crate::view::View;
@@ -19,7 +23,7 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// The smallest and the largest element. Waits for them.
+/// The smallest and the largest element. Waits for the result.
 pub fn extremes(cx: &Context, t: &View) -> Result<[Number; 2]> {
     let both = cx.empty(t.dtype, &[2])?;
     let [least, most] = [0, 1].map(|i| both.as_strided(&[], &[], i));
@@ -33,6 +37,17 @@ pub fn extremes(cx: &Context, t: &View) -> Result<[Number; 2]> {
     }))
 }
 
+/// Writes to the row `out` how many elements lie in each of as many equal bins between two limits,
+/// the last of which counts too. Integers are divided as 64-bit integers.
+pub fn count_between(cx: &Context, t: &View, limits: [Number; 2], out: &View) -> Result<()> {
+    let dtype = if t.dtype.is_float() { accumulator(t.dtype) } else { DType::I64 };
+    let keys = cx.empty(DType::U32, &t.sizes)?;
+    let [low, high] = limits.map(Operand::Number);
+    let inputs = [Operand::Tensor(t), low, high, Operand::Number(Number::Int(out.numel()))];
+    run_operands(cx, HISTC.of(t.dtype), &[&keys], &inputs, dtype)?;
+    count(cx, &keys.as_strided(&[keys.numel()], &[1], 0), out)
+}
+
 /// Everything that changes the code of the kernel that counts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
@@ -41,12 +56,12 @@ struct Spec {
 
 parameters! {
     Spec as s => Arguments, Parameters {
-        /// Bin numbers, sorted.
+        /// The sorted bin numbers.
         keys: Input = DType::U32,
         out: Output = s.out,
         n: U32,
         bins: U32,
-        /// From one element of `out` to the next.
+        /// Stride of `out`.
         stride: Index = ScalarType::U64,
     }
 }
@@ -66,8 +81,8 @@ impl KernelSpec for Spec {
     }
 }
 
-/// Writes to the row `out` how often each bin number occurs in `keys` (u32, a contiguous row).
-/// Numbers that are no bin must be the number of bins.
+/// Writes to the 1-dim `out` how often each bin number occurs in `keys` (u32, 1-dim, contiguous).
+/// Elements without a bin have to have the number of bins as their key.
 pub fn count(cx: &Context, keys: &View, out: &View) -> Result<()> {
     let bins = out.numel();
     let (sorted, _) = radix_sort::sort(cx, keys, bins as u32)?;
@@ -75,9 +90,9 @@ pub fn count(cx: &Context, keys: &View, out: &View) -> Result<()> {
     cx.run_threads(&Spec { out: out.dtype }, &arguments, bins as u64)
 }
 
-/// Adds each element of `src` to the element of the row `dst` that its key numbers.
+/// Adds each element of `src` to the element of `dst` whose index is its key; both 1-dim.
 pub fn add(cx: &Context, keys: &View, src: &View, dst: &View) -> Result<()> {
-    let accumulation = Accumulation {
+    let accumulation = KeyedContributions {
         dst,
         key_sizes: &dst.sizes,
         key_strides: &dst.strides,

@@ -2,8 +2,8 @@
 
 use crate::fault::Fault;
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
-use crate::reduction::fold::{Fold, Refusals, Scope, Values};
-use crate::view::layout::{LayoutSpec, Walked};
+use crate::reduction::fold::{Fold, FoldScope, Refusals, Values};
+use crate::view::layout::{LayoutParameter, LayoutSpec};
 use dml_engine::interface::{Each, Index, U32};
 use dml_engine::parameters;
 use dml_kernel::dense::GROUP;
@@ -13,31 +13,32 @@ use smallvec::SmallVec;
 /// The dtypes of some operands.
 pub type DTypes = SmallVec<[DType; 4]>;
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spec<F> {
     /// What is accumulated.
     pub fold: F,
-    /// Reads inputs; otherwise partial results.
+    /// Whether the pass reads inputs, and not partial results.
     pub first: bool,
-    /// Writes results; otherwise partial results.
+    /// Whether the pass writes results, and not partial results.
     pub last: bool,
     pub inputs: DTypes,
     pub outs: DTypes,
-    /// Tensors that the fold reads by itself; none where partial results are read.
+    /// Further tensors, which the fold accesses by itself; none in a pass that reads partial
+    /// results.
     pub tables: DTypes,
     pub numbers: DTypes,
     pub kept_rank: u32,
     pub reduced_rank: u32,
-    /// Type of positions and offsets.
+    /// Integer type of positions and offsets.
     pub index: ScalarType,
     /// Invocations that share one output; a power of two.
     pub lanes: u32,
     /// Neighbouring invocations share an output; otherwise they have neighbouring outputs.
     pub lanes_first: bool,
-    /// Elements in one access.
+    /// Elements in one access (vector width).
     pub width: u32,
-    /// A bit for each input that is read once an output.
+    /// Bitmask: input i is read once for each output.
     pub constants: u32,
 }
 
@@ -49,32 +50,32 @@ parameters! {
         faults: Each<Fault> = s.refusals().iter().map(|_| ()).collect(),
         numbers: Each<InDType> = s.numbers,
         outputs: Index = s.index,
-        /// Accesses that one output needs.
+        /// Number of accesses for one output.
         extent: Index = s.index,
-        /// Accesses in a part of the extent.
+        /// Number of accesses in a part of the extent.
         part_length: Index = s.index,
-        /// Step between the partial results of two parts.
+        /// Distance between the partial results of two parts.
         part_stride: Index = s.index,
-        /// Workgroups in a part.
+        /// Number of workgroups for each part.
         blocks: U32,
         parts: U32,
-        /// Kept dimensions: strides of what is read, then of what is written.
-        kept: Walked = s.kept(),
-        /// Reduced dimensions: strides of what is read.
-        reduced: Walked = s.reduced(),
+        /// Layout of the kept dimensions: strides of what is read, then of what is written.
+        kept: LayoutParameter = s.kept(),
+        /// Layout of the reduced dimensions: strides of what is read.
+        reduced: LayoutParameter = s.reduced(),
     }
 }
 
 impl<F: Fold> Spec<F> {
-    /// What the pass refuses.
+    /// The errors that the pass reports.
     pub fn refusals(&self) -> Refusals {
         if self.first { self.fold.refusals() } else { Refusals::new() }
     }
 
     fn kept(&self) -> LayoutSpec {
-        // Partial results are alike: one is walked for all.
-        let written = if self.last { self.outs.len() } else { 1 };
-        let operands = (self.inputs.len() + written) as u32;
+        // Partial results all have the same strides, so one of them is enough.
+        let output_layouts = if self.last { self.outs.len() } else { 1 };
+        let operands = (self.inputs.len() + output_layouts) as u32;
         LayoutSpec { rank: self.kept_rank, operands, index: self.index }
     }
 
@@ -88,7 +89,7 @@ pub fn partial_dtypes(fold: &impl Fold, index: ScalarType) -> DTypes {
     fold.accumulators(index).iter().map(|&scalar| dtype_of(scalar)).collect()
 }
 
-/// The dtype whose elements are of this compute type.
+/// The dtype with elements of this compute type.
 fn dtype_of(scalar: ScalarType) -> DType {
     match scalar {
         ScalarType::Bool => DType::Bool,
@@ -115,7 +116,7 @@ fn write<'b, F: Fold>(b: &'b Builder, spec: &Spec<F>, p: Parameters<'b>) {
     let fold = &spec.fold;
     let Parameters { inputs, outs, outputs, extent, part_length, part_stride, blocks, parts, kept, reduced, .. } = p;
     let index = spec.index;
-    let scope = Scope { b, numbers: p.numbers, tables: p.tables, faults: p.faults, index };
+    let scope = FoldScope { b, numbers: p.numbers, tables: p.tables, faults: p.faults, index };
 
     let (lanes, columns) = (spec.lanes, GROUP / spec.lanes);
     let local = b.local_id(0);
@@ -129,7 +130,7 @@ fn write<'b, F: Fold>(b: &'b Builder, spec: &Spec<F>, p: Parameters<'b>) {
     let output = (group - part * blocks).cast(index) * columns + column.cast(index);
     let valid = part.lt(parts) & output.lt(outputs);
 
-    // Independent chains of an invocation: `ahead` accesses of `width` elements.
+    // Independent accumulator chains of an invocation: `ahead` accesses of `width` elements.
     let width = spec.width;
     let ahead = (4 / width).max(1);
     let chains: Vec<Vec<Var>> = (0..width * ahead).map(|_| variables(b, &fold.identity(&scope))).collect();
@@ -215,11 +216,11 @@ fn write<'b, F: Fold>(b: &'b Builder, spec: &Spec<F>, p: Parameters<'b>) {
     });
 }
 
-/// Joins the accumulators of `lanes` invocations, `step` apart, into those of the first.
+/// Reduces the accumulators of `lanes` invocations, `step` apart, to the first of them.
 fn tree<'b>(
     b: &'b Builder,
     fold: &impl Fold,
-    scope: &Scope<'b>,
+    scope: &FoldScope<'b>,
     total: &[Var<'b>],
     local: Value<'b>,
     lane: Value<'b>,
@@ -261,7 +262,7 @@ fn set<'b>(vars: &[Var<'b>], values: &[Value<'b>]) {
     }
 }
 
-/// For tests: every kind of pass of a fold passes the validator.
+/// For tests: runs the SPIR-V validator on every kind of pass of a fold.
 #[cfg(test)]
 pub fn validate(fold: &impl Fold, inputs: &[DType], outs: &[DType], numbers: &[DType]) {
     for index in [ScalarType::U32, ScalarType::U64] {

@@ -1,13 +1,26 @@
 //! any and all.
 
-use crate::reduction::fold::{Fold, Scope, Values};
+use crate::context::Context;
+use crate::error::Result;
+use crate::reduction::axes::Axes;
+use crate::reduction::fold::{Fold, FoldScope, Reduction, Values};
+use crate::reduction::reduce;
+use crate::view::View;
 use dml_kernel::{ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
+/// Which elements have to be true (nonzero).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Quantifier {
+    /// At least one.
     Any,
+    /// All.
     All,
+}
+
+/// Whether any or all elements are true, over `axes`. `out` is bool, or uint8 of 0 and 1.
+pub fn quantify(cx: &Context, quantifier: Quantifier, input: &View, axes: Axes, out: &View) -> Result<()> {
+    reduce(cx, &quantifier, &Reduction { inputs: &[input], outs: &[out], axes, tables: &[], numbers: &[] })
 }
 
 impl Fold for Quantifier {
@@ -19,19 +32,19 @@ impl Fold for Quantifier {
         smallvec![ScalarType::U32]
     }
 
-    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+    fn identity<'b>(&self, s: &FoldScope<'b>) -> Values<'b> {
         smallvec![s.b.u32(u32::from(*self == Quantifier::All))]
     }
 
-    fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+    fn map<'b>(&self, _: &FoldScope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
         smallvec![elements[0].cast(ScalarType::Bool).cast(ScalarType::U32)]
     }
 
-    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+    fn combine<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
         smallvec![if *self == Quantifier::Any { x[0] | y[0] } else { x[0] & y[0] }]
     }
 
-    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![x[0]]
     }
 }

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::dtype::accumulator;
 use crate::error::Result;
 use crate::reduction::axes::Axes;
-use crate::reduction::fold::{Fold, Reduction, Scope, Values};
+use crate::reduction::fold::{Fold, FoldScope, Reduction, Values};
 use crate::reduction::reduce::reduce;
 use crate::scalar::Scalar as Number;
 use crate::view::View;
@@ -15,11 +15,11 @@ use smallvec::{SmallVec, smallvec};
 /// The order of a norm.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// Elements that are not 0.
+    /// Number of elements that are not 0.
     Count,
     /// Sum of magnitudes.
     One,
-    /// Root of the sum of squares.
+    /// Square root of the sum of squares.
     Two,
     /// Largest magnitude.
     Largest,
@@ -42,12 +42,12 @@ impl Order {
         }
     }
 
-    /// What joins with anything without changing it.
+    /// The identity of [`join`](Self::join).
     pub fn identity(self, b: &Builder, scalar: ScalarType) -> Value<'_> {
         b.float(scalar, if self == Order::Smallest { f64::INFINITY } else { 0.0 })
     }
 
-    /// What an element contributes; `p` is used for [`Order::General`] alone.
+    /// The contribution of an element; `p` is used for [`Order::General`] only.
     pub fn term<'b>(self, x: Value<'b>, p: Value<'b>) -> Value<'b> {
         match self {
             Order::Count => x.cast(ScalarType::Bool).cast(x.scalar()),
@@ -57,13 +57,13 @@ impl Order {
         }
     }
 
-    /// The magnitude of a lone element, which is its norm, or else what its power contributes or
-    /// becomes, where they differ. Not of [`Order::General`].
+    /// `magnitude` if `lone` (there is a single element, which is its own norm) and the order is 2,
+    /// where powers may be out of range; otherwise `power`. Not for [`Order::General`].
     pub fn of_lone<'b>(self, lone: Value<'b>, magnitude: Value<'b>, power: Value<'b>) -> Value<'b> {
         if self == Order::Two { lone.select(magnitude, power) } else { power }
     }
 
-    /// Two contributions in one.
+    /// Combines two contributions.
     pub fn join<'b>(self, x: Value<'b>, y: Value<'b>) -> Value<'b> {
         match self {
             Order::Largest => (less(y, x) | x.is_nan()).select(x, y),
@@ -72,7 +72,7 @@ impl Order {
         }
     }
 
-    /// The norm, given all contributions.
+    /// The norm from the combined contributions.
     pub fn project<'b>(self, x: Value<'b>, p: Value<'b>) -> Value<'b> {
         match self {
             Order::Two => math::sqrt(x),
@@ -94,8 +94,8 @@ impl Norm {
         accumulator(self.dtype).compute()
     }
 
-    /// The number p, where it is passed.
-    fn power<'b>(&self, s: &Scope<'b>, like: Value<'b>) -> Value<'b> {
+    /// The number p, if it is passed.
+    fn power<'b>(&self, s: &FoldScope<'b>, like: Value<'b>) -> Value<'b> {
         s.numbers.first().copied().unwrap_or(like)
     }
 }
@@ -109,29 +109,29 @@ impl Fold for Norm {
         smallvec![self.scalar()]
     }
 
-    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+    fn identity<'b>(&self, s: &FoldScope<'b>) -> Values<'b> {
         smallvec![self.order.identity(s.b, self.scalar())]
     }
 
-    fn map<'b>(&self, s: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+    fn map<'b>(&self, s: &FoldScope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
         let x = elements[0];
         let x = if self.dtype == self.input { x } else { convert(x, self.dtype) };
         let x = x.cast(self.scalar());
         smallvec![self.order.term(x, self.power(s, x))]
     }
 
-    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+    fn combine<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
         smallvec![self.order.join(x[0], y[0])]
     }
 
-    fn project<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, s: &FoldScope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![self.order.project(x[0], self.power(s, x[0]))]
     }
 }
 
 /// Norms of order `p` over some dimensions of a float tensor.
 pub fn norms(cx: &Context, p: f64, input: &View, out: &View, axes: Axes) -> Result<()> {
-    // The norm of one element is its magnitude, whose powers may be beyond the range.
+    // The norm of a single element is its magnitude; its powers could be out of range.
     let lone = input.sizes.iter().enumerate().all(|(d, &n)| n == 1 || !axes.reduces(d));
     let order = if lone && p != 0.0 { Order::One } else { Order::of(p) };
     let fold = Norm { order, input: input.dtype, dtype: out.dtype };

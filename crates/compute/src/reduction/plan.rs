@@ -1,5 +1,5 @@
-//! How a reduction is laid over workgroups. It depends on shapes, strides and addresses, never on
-//! the adapter.
+//! How a reduction is divided into passes and workgroups. It depends on shapes, strides and
+//! addresses, never on the adapter.
 
 use crate::reduction::fold::Reduction;
 use crate::view::layout::{Layout, index_type, order};
@@ -9,58 +9,60 @@ use dml_kernel::dense::{self, GROUP};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
-/// Elements that one invocation folds before the reduction is split into parts for more workgroups.
+/// Minimum number of elements that one invocation folds, before the reduction is split into parts
+/// for more workgroups.
 const MIN_SHARE: i64 = 32;
 
-/// Elements that one invocation folds at most: bounds the rounding error of its chains.
+/// Maximum number of elements that one invocation folds: bounds the rounding error of its chains.
 const MAX_SHARE: i64 = 128;
 
-/// Workgroups that keep a large adapter busy.
-const ENOUGH_GROUPS: i64 = 1024;
+/// Number of workgroups that keep a large adapter busy.
+const MIN_WORKGROUPS: i64 = 1024;
 
-/// Neighbouring outputs in a workgroup when their elements are neighbours in memory.
+/// Adjacent outputs in a workgroup, if the elements of an output are not adjacent in memory.
 const COLUMNS: i64 = 32;
 
-/// The operands split into kept and reduced dimensions.
+/// The operands, with kept and reduced dimensions separated.
 pub struct Plan {
-    /// Kept dimensions: strides of the inputs, then of the results.
+    /// Layout of the kept dimensions: strides of the inputs, then of the results.
     pub kept: Layout,
-    /// Type of positions and offsets.
+    /// Integer type of positions and offsets.
     pub index: ScalarType,
-    /// Results.
+    /// Number of results.
     pub outputs: i64,
-    /// Elements of each result.
+    /// Number of elements of each result.
     extent: i64,
     inputs: usize,
 }
 
-/// One launch.
+/// One launch of the reduction.
 pub struct Pass {
-    /// Reads the inputs, not partial results.
+    /// Whether the pass reads the inputs, and not partial results.
     pub first: bool,
-    /// Strides of the partial results that a later pass reads, over the kept dimensions.
+    /// Strides over the kept dimensions of the partial results that the pass reads.
     read_strides: SmallVec<[Dims; 4]>,
-    /// Strides of partial results over the kept dimensions, when there is a next pass.
+    /// Strides over the kept dimensions of the partial results that the pass writes, if there is a
+    /// next pass.
     partial_strides: Dims,
-    /// Reduced dimensions.
+    /// Layout of the reduced dimensions.
     pub reduced: Layout,
     /// Invocations that share one output; a power of two.
     pub lanes: u32,
     /// Neighbouring invocations share an output; otherwise they have neighbouring outputs.
     pub lanes_first: bool,
-    /// Elements in one access.
+    /// Elements in one access (vector width).
     pub width: u32,
-    /// A bit for each input: it is one element for all that an output folds.
+    /// Bitmask: input i is one element for all elements of an output.
     pub constants: u32,
-    /// Accesses that one output needs.
+    /// Number of accesses for one output.
     pub extent: i64,
-    /// Parts of the extent that different workgroups fold.
+    /// Number of parts of the extent, which are folded by different workgroups.
     pub parts: i64,
-    /// Accesses in a part.
+    /// Number of accesses in a part.
     pub part_length: i64,
-    /// Step between the partial results of two parts.
+    /// Distance between the partial results of two parts.
     pub part_stride: i64,
-    /// Workgroups in a part.
+    /// Number of workgroups for each part.
     pub blocks: u32,
 }
 
@@ -74,19 +76,19 @@ impl Plan {
             reduced.push(axes.part(&t.strides, true));
         }
         for t in r.outs {
-            kept.push(axes.kept_of_result(t));
+            kept.push(axes.kept_strides(t));
         }
         let walk = |sizes: &[i64], strides: &[Dims], ordered: bool| {
             let mut all: SmallVec<[&[i64]; 6]> = SmallVec::new();
             for s in strides {
                 all.push(s);
             }
-            if ordered { Layout::row_major(sizes, &all) } else { Layout::walk(sizes, &all, &order(sizes, &all)) }
+            if ordered { Layout::row_major(sizes, &all) } else { Layout::in_order(sizes, &all, &order(sizes, &all)) }
         };
         let mut kept = walk(&axes.part(sizes, false), &kept, false);
         let mut reduced = walk(&axes.part(sizes, true), &reduced, ordered);
-        // Positions are not divided by a size of 0: a driver may run the body of a loop of no
-        // steps, and load from there.
+        // Sizes of 0 are not used as divisors: a driver may run the body of a loop of no
+        // iterations, and load from there.
         reduced.sizes.iter_mut().for_each(|n| *n = (*n).max(1));
         let tensors = r.inputs.iter().chain(r.outs).chain(r.tables);
         let furthest = tensors.map(|t| t.reach()).max().unwrap_or(0).max(r.inputs[0].numel());
@@ -97,10 +99,10 @@ impl Plan {
         (plan, first)
     }
 
-    /// The pass that reads the inputs, whose strides over the reduced dimensions are `read`'s.
+    /// The pass that reads the inputs. `read` is their layout over the reduced dimensions.
     fn first(&self, r: &Reduction, mut read: Layout) -> Pass {
         let kept = &self.kept;
-        // Neighbouring invocations read neighbouring elements.
+        // Neighbouring invocations read adjacent elements.
         let lanes_first = kept.rank() == 0 || read.rank() > 0 && read.strides[0][0] <= kept.strides[0][0];
         // Whether an input is expanded over the reduced dimensions.
         let is_constant = |t: usize| read.rank() > 0 && read.is_constant(t);
@@ -114,8 +116,7 @@ impl Plan {
         pass
     }
 
-    /// The pass that reads the partial results of `before`; there are `accumulators` tensors of
-    /// them.
+    /// The pass that reads the partial results of `before`, which are `accumulators` tensors.
     pub fn next(&self, before: &Pass, accumulators: usize) -> Pass {
         let mut sizes = Dims::new();
         if before.parts > 1 {
@@ -143,9 +144,9 @@ impl Plan {
             power_of_two(ceil_div(extent, 8)).min(group / power_of_two(self.outputs).min(COLUMNS))
         };
         let blocks = ceil_div(self.outputs, group / lanes);
-        // Shares are multiples of 4, the independent chains of an invocation.
+        // Shares are multiples of 4, the number of an invocation's independent chains.
         let each = ceil_div(extent, lanes) * width;
-        let share = (each * blocks / ENOUGH_GROUPS).clamp(MIN_SHARE, MAX_SHARE) / 4 * 4;
+        let share = (each * blocks / MIN_WORKGROUPS).clamp(MIN_SHARE, MAX_SHARE) / 4 * 4;
         let parts = ceil_div(each, share).max(1);
         let part_length = if parts == 1 { extent } else { share / width * lanes };
         let parts = if parts == 1 { 1 } else { ceil_div(extent, part_length) };
@@ -173,22 +174,22 @@ impl Plan {
         }
     }
 
-    /// The kept dimensions with the strides of what a pass reads, then of what it writes.
+    /// The layout of the kept dimensions: strides of what the pass reads, then of what it writes.
     pub fn kept(&self, pass: &Pass) -> Cow<'_, Layout> {
         if pass.first && pass.parts == 1 {
             return Cow::Borrowed(&self.kept);
         }
         let reads = if pass.first { &self.kept.strides[..self.inputs] } else { &pass.read_strides };
-        // One tensor of partial results per accumulator; they are alike, so the kernel walks one
-        // for all.
+        // There is one tensor of partial results for each accumulator, all with the same strides,
+        // so the kernel has one layout for them.
         let partial = std::slice::from_ref(&pass.partial_strides);
         let writes = if pass.parts == 1 { &self.kept.strides[self.inputs..] } else { partial };
         let strides = reads.iter().chain(writes).cloned().collect();
         Cow::Owned(Layout { sizes: self.kept.sizes.clone(), strides, index: self.index })
     }
 
-    /// Elements that one access can take: 16 bytes of the widest input, if every row of every input
-    /// is dense and starts at such a boundary. Inputs that are constant over a row do not count.
+    /// Vector width: elements in 16 bytes of the widest input, if every row of every input is dense
+    /// and aligned to that. Inputs that are constant over a row do not count.
     fn width(&self, inputs: &[&View], reduced: &Layout, constants: u32) -> i64 {
         let mut rows = (0..self.inputs).filter(|t| constants >> t & 1 == 0);
         let widest = rows.clone().map(|t| inputs[t].element_size()).max().unwrap_or(16);
@@ -204,18 +205,18 @@ impl Plan {
 }
 
 impl Pass {
-    /// Workgroups, folded into two dimensions where one is too short.
+    /// Number of workgroups, folded into two dimensions if one is not enough.
     pub fn groups(&self) -> [u32; 3] {
         dense::folded(u64::from(self.blocks) * self.parts as u64)
     }
 }
 
-/// Quotient of numbers that are not negative, rounded up.
+/// Quotient of non-negative numbers, rounded up.
 fn ceil_div(a: i64, b: i64) -> i64 {
     (a + b - 1) / b
 }
 
-/// The smallest power of two that is not below, at least 1.
+/// The smallest power of two that is at least `n` and at least 1.
 fn power_of_two(n: i64) -> i64 {
     (n.max(1) as u64).next_power_of_two() as i64
 }

@@ -1,18 +1,18 @@
-//! Enqueues a fold: as many passes as its plan has.
+//! Enqueues the passes of a fold.
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::primitives::work::multiply_adds;
+use crate::primitives::cost::multiply_adds;
 use crate::reduction::fold::{Fold, Reduction};
 use crate::reduction::kernel::{Arguments, Spec, partial_dtypes};
 use crate::reduction::plan::{Pass, Plan};
 use crate::view::View;
 use smallvec::SmallVec;
 
-/// Multiplications and additions that an element counts as, such as those of a distance.
-const EACH: u64 = 4;
+/// Cost model: multiplications and additions for each element, as for a distance.
+const OPERATIONS_PER_ELEMENT: u64 = 4;
 
-/// Partial results, a tensor for each accumulator.
+/// Partial results, one tensor for each accumulator.
 type Partials = SmallVec<[View; 3]>;
 
 /// Enqueues a fold.
@@ -31,8 +31,8 @@ pub fn reduce(cx: &Context, fold: &impl Fold, r: &Reduction) -> Result<()> {
     }
 }
 
-/// One pass, which reads the inputs or the partial results of the pass before; returns its own
-/// ones, if it leaves any.
+/// Enqueues one pass, which reads the inputs or the previous pass's partial results; returns its
+/// own partial results, if there are any.
 fn run<F: Fold>(cx: &Context, fold: &F, r: &Reduction, plan: &Plan, pass: &Pass, read: &[View]) -> Result<Partials> {
     let (first, last) = (pass.first, pass.parts == 1);
     let mut partials = Partials::new();
@@ -41,8 +41,12 @@ fn run<F: Fold>(cx: &Context, fold: &F, r: &Reduction, plan: &Plan, pass: &Pass,
             partials.push(cx.empty(dtype, &[plan.outputs * pass.parts])?);
         }
     }
-    // Of broadcast tensors, which have few bytes and many elements.
-    let operations = r.inputs.first().filter(|_| first).map_or(0, |t| multiply_adds(t.dtype, EACH * t.numel() as u64));
+    // For broadcast tensors, which have few bytes and many elements.
+    let operations = r
+        .inputs
+        .first()
+        .filter(|_| first)
+        .map_or(0, |t| multiply_adds(t.dtype, OPERATIONS_PER_ELEMENT * t.numel() as u64));
     let inputs = if first { SmallVec::from_slice(r.inputs) } else { read.iter().collect() };
     let outs = if last { SmallVec::from_slice(r.outs) } else { partials.iter().collect() };
     let tables = SmallVec::from_slice(if first { r.tables } else { &[] });
@@ -78,7 +82,7 @@ fn run<F: Fold>(cx: &Context, fold: &F, r: &Reduction, plan: &Plan, pass: &Pass,
         kept: &plan.kept(pass),
         reduced: &pass.reduced,
     };
-    cx.run_heavy(&spec, &arguments, pass.groups(), operations)?;
+    cx.run_with_cost(&spec, &arguments, pass.groups(), operations)?;
     drop(arguments);
     Ok(partials)
 }

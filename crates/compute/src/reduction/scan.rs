@@ -1,9 +1,9 @@
-//! Running sums, products, extrema and log-sums along a dimension.
+//! Running sums, products, extrema and log-sum-exps along a dimension.
 //!
-//! A workgroup walks its rows in tiles. Inside a tile every invocation folds a few neighbours, the
-//! invocations of a row scan their totals in shared memory (Hillis and Steele, "Data parallel
-//! algorithms", 1986), and the row's total is carried to the next tile. The order depends on shapes
-//! only.
+//! A workgroup processes its rows in tiles. Within a tile every invocation folds a few adjacent
+//! elements, the invocations of a row scan their totals in shared memory (Hillis and Steele, "Data
+//! parallel algorithms", 1986), and the row's total is carried to the next tile. The order depends
+//! only on shapes.
 
 use crate::context::Context;
 use crate::dtype::accumulator;
@@ -20,25 +20,29 @@ use dml_kernel::{Builder, DType, Pointer, ScalarType, Shared, Value, convert, ma
 use smallvec::{SmallVec, smallvec};
 
 /// Elements of a tile that one invocation folds.
-const EACH: u32 = 4;
+const ELEMENTS_PER_INVOCATION: u32 = 4;
 
-/// Neighbouring rows in a workgroup when their elements are neighbours in memory.
+/// Adjacent rows of a workgroup, if their elements are adjacent in memory.
 const COLUMNS: u32 = 32;
 
 type Values<'b> = SmallVec<[Value<'b>; 2]>;
 
-/// What is accumulated along a row.
+/// The accumulated operation.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
+    /// Running sum.
     Sum,
+    /// Running product.
     Product,
+    /// Running log-sum-exp.
     LogSumExp,
-    /// The largest so far and its position: the last of equals, and NaN from the first one on.
+    /// Running maximum and its position: the last of equal ones, and NaN from the first one on.
     Max,
+    /// Running minimum and its position, as for `Max`.
     Min,
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
     operation: Operation,
@@ -79,7 +83,7 @@ impl Spec {
             Operation::Sum => smallvec![b.constant_of(s, 0.0)],
             Operation::Product => smallvec![b.constant_of(s, 1.0)],
             Operation::LogSumExp => smallvec![b.float(s, f64::NEG_INFINITY)],
-            // All ones, as a position, stands for no element.
+            // The position with all bits set stands for no element.
             _ => smallvec![b.constant_of(s, 0.0), b.int(self.rows.index, u64::MAX)],
         }
     }
@@ -90,7 +94,7 @@ impl Spec {
         if self.positions() { smallvec![x, at] } else { smallvec![x] }
     }
 
-    /// Accumulators of both, `x` first.
+    /// Combines accumulators, `x` before `y`.
     fn combine<'b>(&self, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
         let (a, c) = (x[0], y[0]);
         match self.operation {
@@ -119,6 +123,9 @@ pub fn sums(cx: &Context, input: &View, out: &View, dim: usize) -> Result<()> {
     run(cx, Operation::Sum, input, out.dtype, dim, &[out])
 }
 
+/// Accumulates along dimension `dim`, of elements converted to `dtype` first. `outs` are of the
+/// input's shape: the result, and the positions (int64) of [`Operation::Max`] and
+/// [`Operation::Min`].
 pub fn run(cx: &Context, operation: Operation, input: &View, dtype: DType, dim: usize, outs: &[&View]) -> Result<()> {
     if input.numel() == 0 {
         return Ok(());
@@ -132,7 +139,10 @@ pub fn run(cx: &Context, operation: Operation, input: &View, dtype: DType, dim: 
     let columns = if lanes_first { 1 } else { (extent.rows.min(i64::from(COLUMNS)) as u32).next_power_of_two() };
     let rows = Rows {
         index: index_type(input.numel()),
-        lanes: (extent.n.min(1 << 20) as u32).div_ceil(EACH).next_power_of_two().min(GROUP / columns),
+        lanes: (extent.n.min(1 << 20) as u32)
+            .div_ceil(ELEMENTS_PER_INVOCATION)
+            .next_power_of_two()
+            .min(GROUP / columns),
         lanes_first,
     };
     let spec = Spec { operation, input: input.dtype, dtype, out: outs[0].dtype, rows };
@@ -161,16 +171,16 @@ fn write<'b>(b: &'b Builder, spec: &Spec, p: Parameters<'b>) {
     let outs: Vec<Pointer> = std::iter::once(p.out).chain(p.indices).collect();
     let Rows { index, lanes, .. } = spec.rows;
     let ExtentParams { rows, n, inner } = p.extent;
-    let RowPosition { local, lane, leader, apart, first, valid, .. } = spec.rows.place(b, rows, n, inner);
+    let RowPosition { local, lane, leader, lane_stride, first, valid, .. } = spec.rows.row_position(b, rows, n, inner);
 
     let identity = spec.identity(b);
     let shared: Vec<[Shared; 2]> =
         identity.iter().map(|v| [b.shared(v.scalar(), 1, GROUP), b.shared(v.scalar(), 1, GROUP)]).collect();
     let carry: Vec<_> = identity.iter().map(|&v| b.var(v)).collect();
-    b.for_(0, n, EACH * lanes, |tile| {
-        let from = tile + (lane * EACH).cast(index);
+    b.for_(0, n, ELEMENTS_PER_INVOCATION * lanes, |tile| {
+        let from = tile + (lane * ELEMENTS_PER_INVOCATION).cast(index);
         let mut prefixes: Vec<Values> = Vec::new();
-        for e in 0..EACH {
+        for e in 0..ELEMENTS_PER_INVOCATION {
             let at = from + e;
             let element = spec.map(input.load(first + at.min(n - 1) * inner), at);
             let inside = at.lt(n);
@@ -181,7 +191,7 @@ fn write<'b>(b: &'b Builder, spec: &Spec, p: Parameters<'b>) {
             };
             prefixes.push(prefix);
         }
-        let mut total = prefixes[EACH as usize - 1].clone();
+        let mut total = prefixes[ELEMENTS_PER_INVOCATION as usize - 1].clone();
         let mut side = 0;
         let publish = |side: usize, total: &Values<'b>| {
             for (s, &value) in shared.iter().zip(total) {
@@ -194,7 +204,7 @@ fn write<'b>(b: &'b Builder, spec: &Spec, p: Parameters<'b>) {
         let mut step = 1;
         while step < lanes {
             let there = lane.ge(step);
-            let before = read(side, there.select(local - step * apart, local));
+            let before = read(side, there.select(local - step * lane_stride, local));
             let joined = spec.combine(&before, &total);
             total = joined.iter().zip(&total).map(|(&x, &own)| there.select(x, own)).collect();
             side = 1 - side;
@@ -203,7 +213,7 @@ fn write<'b>(b: &'b Builder, spec: &Spec, p: Parameters<'b>) {
         }
         let begun: Values = carry.iter().map(|v| v.get()).collect();
         let not_first = lane.gt(0);
-        let before = read(side, not_first.select(local - apart, local));
+        let before = read(side, not_first.select(local - lane_stride, local));
         let before: Values = before.iter().zip(&identity).map(|(&x, &none)| not_first.select(x, none)).collect();
         let before = spec.combine(&begun, &before);
         for (e, prefix) in prefixes.iter().enumerate() {
@@ -214,7 +224,7 @@ fn write<'b>(b: &'b Builder, spec: &Spec, p: Parameters<'b>) {
                 }
             });
         }
-        let last = read(side, leader + (lanes - 1) * apart);
+        let last = read(side, leader + (lanes - 1) * lane_stride);
         for (var, &value) in carry.iter().zip(&spec.combine(&begun, &last)) {
             var.set(value);
         }

@@ -1,7 +1,8 @@
-//! Reductions of segments: of neighbours along a dimension, as many as `lengths` say, or from one
-//! of `offsets` to the next.
+//! Reductions of segments along a dimension, given by `lengths` or by consecutive `offsets`.
 
+use crate::context::Context;
 use crate::dtype::accumulator;
+use crate::error::Result;
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
 use crate::scalar::Scalar as Number;
 use crate::view::View;
@@ -11,18 +12,24 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
+/// The reduction of a segment.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
+    /// The maximum.
     Max,
+    /// The mean.
     Mean,
+    /// The minimum.
     Min,
+    /// The sum.
     Sum,
+    /// The product.
     Prod,
 }
 
 impl Kind {
-    /// What a segment begins with.
-    pub fn initial(self) -> Number {
+    /// The initial value of a segment.
+    fn initial(self) -> Number {
         Number::Double(match self {
             Kind::Max => f64::NEG_INFINITY,
             Kind::Min => f64::INFINITY,
@@ -31,7 +38,7 @@ impl Kind {
         })
     }
 
-    /// A NaN stays.
+    /// NaN is propagated.
     fn join<'b>(self, before: Value<'b>, x: Value<'b>) -> Value<'b> {
         match self {
             Kind::Max => (x.is_nan() | before.lt(x)).select(x, before),
@@ -42,36 +49,85 @@ impl Kind {
     }
 }
 
-/// Where segments begin and end.
+/// The bounds of segments.
 pub struct Segments {
-    /// int64, contiguous: of `relative` ones the sums of all lengths before, those of other rows
-    /// too.
+    /// int64, contiguous. If `relative`, the sum of the lengths of all segments before, in this and
+    /// in other rows; otherwise the position in its row at which each segment begins and the last
+    /// one ends.
     pub bounds: View,
+    /// Bounds are relative to the first bound of their row.
     pub relative: bool,
-    /// Rows, segments of a row, and elements of a segment's element.
+    /// Number of rows of data.
     pub outer: i64,
+    /// Number of segments of a row.
     pub count: i64,
+    /// Number of elements at each position of a row: the product of the inner dimensions.
     pub inner: i64,
-    /// Elements of a row.
+    /// Number of positions of a row.
     pub size: i64,
 }
 
+/// Reduces segments of `data` (`[outer, size, inner]`) to `out` (`[outer, count, inner]`), both
+/// contiguous and of one floating dtype. The initial value of every segment is `initial`, or the
+/// operation's identity.
+pub fn reduce(
+    cx: &Context,
+    kind: Kind,
+    segments: &Segments,
+    data: &View,
+    initial: Option<Number>,
+    out: &View,
+) -> Result<()> {
+    let spec = Reduce {
+        kind,
+        dtype: data.dtype,
+        relative: segments.relative,
+        given: initial.is_some(),
+        index: segments.index(data),
+    };
+    let Segments { bounds, count, inner, size, .. } = segments;
+    let initial = initial.unwrap_or(kind.initial());
+    let arguments = ReduceArguments { data, bounds, out, initial, sizes: [*count, *inner, *size, out.numel()] };
+    cx.run_threads(&spec, &arguments, out.numel() as u64)
+}
+
+/// Writes the gradient of [`reduce`] to `to`: of the shape of `data`, contiguous, filled with
+/// zeros. `output` is the result and `grad` its gradient. A nonnegative gradient is shared by the
+/// extrema of a segment.
+pub fn gradient(
+    cx: &Context,
+    kind: Kind,
+    segments: &Segments,
+    data: &View,
+    output: &View,
+    grad: &View,
+    initial: Option<Number>,
+    to: &View,
+) -> Result<()> {
+    let spec = Gradient { kind, dtype: data.dtype, relative: segments.relative, index: segments.index(data) };
+    let Segments { bounds, count, inner, size, .. } = segments;
+    let initial = initial.unwrap_or(Number::Double(1.0));
+    let sizes = [*count, *inner, *size, output.numel()];
+    let arguments = GradientArguments { data, bounds, output, grad, to, initial, sizes };
+    cx.run_threads(&spec, &arguments, output.numel() as u64)
+}
+
 impl Segments {
-    pub fn index(&self, data: &View) -> ScalarType {
+    fn index(&self, data: &View) -> ScalarType {
         index_type(data.numel().max(self.outer * self.count * self.inner))
     }
 }
 
-/// Of an element of the result: the place of its segment's first element of data, how far apart
-/// these are, and how many there are. `place` is segments of a row, elements inside, and elements
-/// of a row.
+/// For an element of the result: the offset of its segment's first element of data, their stride,
+/// and their number. `sizes` has the segments of a row, the inner elements, and the elements of a
+/// row.
 fn segment<'b>(
     at: Value<'b>,
     bounds: Pointer<'b>,
     relative: bool,
-    place: [Value<'b>; 4],
+    sizes: [Value<'b>; 4],
 ) -> (Value<'b>, Value<'b>, Value<'b>) {
-    let [count, inner, size, _] = place;
+    let [count, inner, size, _] = sizes;
     let (within, rest) = (at % inner, at / inner);
     let (which, row) = (rest % count, rest / count);
     let first = if relative { row * count } else { row * (count + 1) };
@@ -88,23 +144,23 @@ fn segment<'b>(
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Reduce {
-    pub kind: Kind,
-    pub dtype: DType,
-    pub relative: bool,
-    /// The caller says what segments begin with.
-    pub given: bool,
-    pub index: ScalarType,
+struct Reduce {
+    kind: Kind,
+    dtype: DType,
+    relative: bool,
+    /// The caller gives the initial value.
+    given: bool,
+    index: ScalarType,
 }
 
 parameters! {
-    pub Reduce as s => ReduceArguments, ReduceParameters {
+    Reduce as s => ReduceArguments, ReduceParameters {
         data: Input = s.dtype,
         bounds: Input = DType::I64,
         out: Output = s.dtype,
         initial: InDType = accumulator(s.dtype),
-        /// Segments of a row, elements inside, elements of a row, elements of the result.
-        place: [Index; 4] = s.index,
+        /// Segments of a row, inner elements, elements of a row, elements of the result.
+        sizes: [Index; 4] = s.index,
     }
 }
 
@@ -115,8 +171,8 @@ impl KernelSpec for Reduce {
 
     fn write<'b>(&self, b: &'b Builder, p: ReduceParameters<'b>) {
         let at = linear_id(b, self.index);
-        b.if_(at.lt(p.place[3]), || {
-            let (first, step, length) = segment(at, p.bounds, self.relative, p.place);
+        b.if_(at.lt(p.sizes[3]), || {
+            let (first, step, length) = segment(at, p.bounds, self.relative, p.sizes);
             let joined = b.var(p.initial);
             b.for_(b.int(self.index, 0), length, 1, |i| {
                 joined.set(self.kind.join(joined.get(), p.data.load(first + i * step)));
@@ -136,23 +192,23 @@ impl KernelSpec for Reduce {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Gradient {
-    pub kind: Kind,
-    pub dtype: DType,
-    pub relative: bool,
-    pub index: ScalarType,
+struct Gradient {
+    kind: Kind,
+    dtype: DType,
+    relative: bool,
+    index: ScalarType,
 }
 
 parameters! {
-    pub Gradient as s => GradientArguments, GradientParameters {
+    Gradient as s => GradientArguments, GradientParameters {
         data: Input = s.dtype,
         bounds: Input = DType::I64,
         output: Input = s.dtype,
         grad: Input = s.dtype,
         to: Output = s.dtype,
         initial: InDType = accumulator(s.dtype),
-        /// Segments of a row, elements inside, elements of a row, elements of the result.
-        place: [Index; 4] = s.index,
+        /// Segments of a row, inner elements, elements of a row, elements of the result.
+        sizes: [Index; 4] = s.index,
     }
 }
 
@@ -163,21 +219,21 @@ impl KernelSpec for Gradient {
 
     fn write<'b>(&self, b: &'b Builder, p: GradientParameters<'b>) {
         let at = linear_id(b, self.index);
-        b.if_(at.lt(p.place[3]), || {
-            let (first, step, length) = segment(at, p.bounds, self.relative, p.place);
+        b.if_(at.lt(p.sizes[3]), || {
+            let (first, step, length) = segment(at, p.bounds, self.relative, p.sizes);
             let (grad, output) = (p.grad.load(at), p.output.load(at));
             let zero = b.int(self.index, 0);
             let each = |body: &dyn Fn(Value<'b>, Value<'b>)| {
                 b.for_(zero, length, 1, |i| {
-                    let place = first + i * step;
-                    body(place, p.data.load(place));
+                    let sizes = first + i * step;
+                    body(sizes, p.data.load(sizes));
                 });
             };
             match self.kind {
-                Kind::Sum => each(&|place, _| p.to.store(place, grad)),
+                Kind::Sum => each(&|sizes, _| p.to.store(sizes, grad)),
                 Kind::Mean => {
                     let share = grad / length.cast(grad.scalar());
-                    each(&|place, _| p.to.store(place, share));
+                    each(&|sizes, _| p.to.store(sizes, share));
                 }
                 Kind::Max | Kind::Min => {
                     let is_extreme = |x: Value<'b>| x.is_nan() | x.eq(output);
@@ -185,23 +241,23 @@ impl KernelSpec for Gradient {
                     each(&|_, x| count.set(count.get() + is_extreme(x).cast(ScalarType::U32)));
                     let count = count.get();
                     let shared = (count.gt(1) & grad.gt(0.0)).select(grad / count.cast(grad.scalar()), grad);
-                    each(&|place, x| b.if_(is_extreme(x), || p.to.store(place, shared)));
+                    each(&|sizes, x| b.if_(is_extreme(x), || p.to.store(sizes, shared)));
                 }
                 Kind::Prod => {
                     let all = grad * output;
-                    each(&|place, x| {
-                        // Of what cannot be divided out, the product of the others.
+                    each(&|sizes, x| {
+                        // If it cannot be divided out: the product of the other elements.
                         let alone = x.is_nan() | x.eq(0.0);
                         b.if_else(
                             alone,
                             || {
                                 let others = b.var(p.initial);
                                 each(&|other, y| {
-                                    others.set(other.eq(place).select(others.get(), others.get() * y));
+                                    others.set(other.eq(sizes).select(others.get(), others.get() * y));
                                 });
-                                p.to.store(place, grad * others.get());
+                                p.to.store(sizes, grad * others.get());
                             },
-                            || p.to.store(place, all / x),
+                            || p.to.store(sizes, all / x),
                         );
                     });
                 }

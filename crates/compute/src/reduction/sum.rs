@@ -1,21 +1,26 @@
-//! sum, nansum, mean, prod, count_nonzero.
+//! Sums, means and products of elements, and the number of nonzero elements.
 
 use crate::context::Context;
 use crate::dtype::accumulator;
 use crate::error::Result;
 use crate::reduction::axes::Axes;
-use crate::reduction::fold::{Fold, Reduction, Scope, Values};
+use crate::reduction::fold::{Fold, FoldScope, Reduction, Values};
 use crate::reduction::reduce::reduce;
 use crate::scalar::Scalar as Number;
 use crate::view::View;
 use dml_kernel::{DType, ScalarType, Value, convert};
 use smallvec::{SmallVec, smallvec};
 
+/// The operation.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
+    /// Sum.
     Sum,
+    /// Sum with NaN as 0.
     NanSum,
+    /// Mean.
     Mean,
+    /// Product.
     Prod,
 }
 
@@ -41,40 +46,42 @@ impl Fold for Accumulate {
         smallvec![accumulator(self.dtype).compute()]
     }
 
-    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+    fn identity<'b>(&self, s: &FoldScope<'b>) -> Values<'b> {
         let one = if self.kind == Kind::Prod { 1.0 } else { 0.0 };
         smallvec![s.b.constant_of(accumulator(self.dtype).compute(), one)]
     }
 
-    fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+    fn map<'b>(&self, _: &FoldScope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
         let x = elements[0];
         let x = if self.kind == Kind::NanSum { x.is_nan().select(x.like(0.0), x) } else { x };
-        // The CPU rounds the elements of a half's mean to float32 only.
+        // Elements of a 16-bit mean are rounded only to float32.
         let half = matches!(self.dtype, DType::F16 | DType::BF16);
         let dtype = if self.kind == Kind::Mean && half { DType::F32 } else { self.dtype };
         let x = if dtype == self.input { x } else { convert(x, dtype) };
         smallvec![x.cast(accumulator(self.dtype).compute())]
     }
 
-    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+    fn combine<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
         smallvec![if self.kind == Kind::Prod { x[0] * y[0] } else { x[0] + y[0] }]
     }
 
-    fn project<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, s: &FoldScope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![if self.kind == Kind::Mean { x[0] / s.numbers[0] } else { x[0] }]
     }
 }
 
-/// The sum of all elements, into a 0-dim tensor.
+/// Writes the sum of all elements to a 0-dim tensor.
 pub fn total(cx: &Context, input: &View, out: &View) -> Result<()> {
     fold_sum(cx, Kind::Sum, input, out, Axes::all(false), input.dtype)
 }
 
-/// The mean of all elements, into a 0-dim tensor.
+/// Writes the mean of all elements to a 0-dim tensor.
 pub fn mean(cx: &Context, input: &View, out: &View) -> Result<()> {
     fold_sum(cx, Kind::Mean, input, out, Axes::all(false), input.dtype)
 }
 
+/// Reduces elements over `axes`, converted to `dtype` first. The result is rounded to the dtype of
+/// `out` once.
 pub fn fold_sum(cx: &Context, kind: Kind, input: &View, out: &View, axes: Axes, dtype: DType) -> Result<()> {
     let fold = Accumulate { kind, input: input.dtype, dtype };
     let count = [(accumulator(dtype), Number::Int(axes.extent(&input.sizes)))];
@@ -82,16 +89,16 @@ pub fn fold_sum(cx: &Context, kind: Kind, input: &View, out: &View, axes: Axes, 
     reduce(cx, &fold, &Reduction { inputs: &[input], outs: &[out], axes, tables: &[], numbers })
 }
 
-/// A new tensor with the sums of `input` along `axes`, of its dtype.
-pub fn add_up(cx: &Context, input: &View, axes: Axes) -> Result<View> {
+/// Returns a new tensor with the sums of `input` along `axes`, of its dtype.
+pub fn sum_new(cx: &Context, input: &View, axes: Axes) -> Result<View> {
     let out = cx.empty(input.dtype, &axes.sizes(&input.sizes))?;
-    add_up_into(cx, input, &out, axes)?;
+    sum_into(cx, input, &out, axes)?;
     Ok(out)
 }
 
-/// The sums of `input` along `axes` into a tensor that may be of another dtype: they are rounded
-/// once.
-pub fn add_up_into(cx: &Context, input: &View, out: &View, axes: Axes) -> Result<()> {
+/// Writes the sums of `input` along `axes` to a tensor that may have another dtype: they are
+/// rounded once.
+pub fn sum_into(cx: &Context, input: &View, out: &View, axes: Axes) -> Result<()> {
     fold_sum(cx, Kind::Sum, input, out, axes, input.dtype)
 }
 
@@ -107,24 +114,24 @@ impl Fold for CountNonzero {
         smallvec![ScalarType::I64]
     }
 
-    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+    fn identity<'b>(&self, s: &FoldScope<'b>) -> Values<'b> {
         smallvec![s.b.int(ScalarType::I64, 0)]
     }
 
-    fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+    fn map<'b>(&self, _: &FoldScope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
         smallvec![elements[0].cast(ScalarType::Bool).cast(ScalarType::I64)]
     }
 
-    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+    fn combine<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
         smallvec![x[0] + y[0]]
     }
 
-    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![x[0]]
     }
 }
 
-/// Writes how many elements are not zero.
+/// Writes the number of nonzero elements.
 pub fn count_into(cx: &Context, input: &View, out: &View, axes: Axes) -> Result<()> {
     reduce(cx, &CountNonzero, &Reduction { inputs: &[input], outs: &[out], axes, tables: &[], numbers: &[] })
 }

@@ -1,4 +1,4 @@
-//! The [keys](crate::primitives::sort_key) of tensors, and searching in sorted ones.
+//! The [sort keys](crate::primitives::sort_key) of tensors, and binary search.
 
 pub use crate::primitives::sort_key::bits;
 
@@ -28,18 +28,19 @@ pub fn of_tensor(cx: &Context, t: &View, descending: bool) -> Result<View> {
     Ok(keys)
 }
 
-/// The keys of the input's elements row by row, contiguous.
+/// The keys of the input's elements by row, contiguous.
 pub fn of_rows(cx: &Context, o: &Operands, descending: bool) -> Result<View> {
     let input = &o.tensors[0];
     of_tensor(cx, &input.permute(&order(input, o.dim)), descending)
 }
 
-/// The order of dimensions in which rows along `dim` lie one after the other.
+/// The order of dimensions in which `dim` is the innermost.
 pub fn order(t: &View, dim: usize) -> SmallVec<[usize; 6]> {
     (0..t.dim()).filter(|&d| d != dim).chain((t.dim() > 0).then_some(dim)).collect()
 }
 
-/// Lowest index in `0..n` (u32) for which `before` is false; it must be true up to there only.
+/// Binary search: the lowest index in `0..n` (u32) for which `before` is false, or `n`. `before`
+/// has to be true for all indices below it and false from there on.
 pub fn partition_point<'b>(n: Value<'b>, before: impl FnOnce(Value<'b>) -> Value<'b>) -> Value<'b> {
     let b = n.builder();
     let (low, high) = (b.var(n.like(0.0)), b.var(n));

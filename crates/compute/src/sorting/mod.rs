@@ -1,17 +1,17 @@
 //! Sorting and selection along a dimension.
 //!
-//! Elements become unsigned keys ([`key`]). Rows that fit a workgroup's memory are sorted there
-//! ([`tile`], [`row_sort`]); longer ones by a radix sort ([`crate::primitives::radix_sort`]). Where
-//! only some elements are wanted, they are found by a radix selection ([`row_select`], [`select`]).
+//! Elements become unsigned keys (`key`). Rows that fit into a workgroup's memory are sorted there
+//! (`tile`, `row_sort`); longer ones by a radix sort (`crate::primitives::radix_sort`). If only
+//! some elements are needed, they are found by a radix selection (`row_select`, `select`).
 
-pub mod functions;
-pub mod key;
+pub(crate) mod functions;
+pub(crate) mod key;
 pub mod mode;
 pub mod rank;
-pub mod row_select;
-pub mod row_sort;
+mod row_select;
+mod row_sort;
 pub mod search;
-pub mod select;
+mod select;
 pub mod sort;
-pub mod tile;
+mod tile;
 pub mod unique;

@@ -1,4 +1,5 @@
-//! The most frequent element along a dimension; of several the smallest one. No NaN equals another.
+//! The most frequent element along a dimension; of several the smallest one. NaN does not equal
+//! NaN.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -13,22 +14,22 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// The position (u32) of a most frequent element in each row, given the sorted rows and where each
-/// element was.
-pub fn most_frequent(cx: &Context, elements: &View, places: &View, o: &Operands) -> Result<View> {
+/// The position (u32) of a most frequent element in each row, given the sorted rows and each
+/// element's original position.
+pub fn most_frequent(cx: &Context, elements: &View, order: &View, o: &Operands) -> Result<View> {
     let (dtype, index) = (elements.dtype, o.layout.index);
     let lengths = cx.empty(DType::U32, &[o.rows, o.n])?;
     let (rows, n) = (o.rows, o.n as u32);
     let arguments = LengthsArguments { elements: elements.range(), lengths: &lengths, rows, n };
     cx.run_threads(&Lengths { dtype, index }, &arguments, (o.rows * o.n) as u64)?;
     let (longest, positions) = (cx.empty(DType::I64, &[o.rows])?, cx.empty(DType::U32, &[o.rows])?);
-    extremum::first_largest(cx, &lengths, &longest, Axes::listed(&[1], 2, false))?;
-    let arguments = LocateArguments { places, longest: &longest, positions: &positions, rows, n };
+    extremum::index_of_first_maximum(cx, &lengths, &longest, Axes::of_dims(&[1], 2, false))?;
+    let arguments = LocateArguments { order, longest: &longest, positions: &positions, rows, n };
     cx.run_threads(&Locate { index }, &arguments, o.rows as u64)?;
     Ok(positions)
 }
 
-/// At the last of equal elements how many there are, elsewhere 0.
+/// Writes the length of each run of equal elements to the run's last element, and 0 to the others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Lengths {
     dtype: DType,
@@ -71,7 +72,7 @@ impl KernelSpec for Lengths {
     }
 }
 
-/// Where the last one of the longest run of equal elements was.
+/// Finds the original position of the last element of the longest run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Locate {
     index: ScalarType,
@@ -79,7 +80,7 @@ struct Locate {
 
 parameters! {
     Locate as s => LocateArguments, LocateParameters {
-        places: Input = DType::I64,
+        order: Input = DType::I64,
         longest: Input = DType::I64,
         positions: Output = DType::U32,
         rows: Index = s.index,
@@ -97,7 +98,7 @@ impl KernelSpec for Locate {
         let row = linear_id(b, index);
         b.if_(row.lt(p.rows), || {
             let last = row * p.n.cast(index) + p.longest.load(row).cast(index);
-            p.positions.store(row, p.places.load(last).cast(ScalarType::U32));
+            p.positions.store(row, p.order.load(last).cast(ScalarType::U32));
         });
     }
 }

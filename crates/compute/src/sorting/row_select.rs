@@ -1,7 +1,7 @@
-//! The few elements of lowest rank in rows of a few thousand, by one workgroup a row: a radix
-//! selection like [`select`](super::select)'s on keys in registers. Equal keys are told apart by
-//! their positions, which are further digits, so that the last one that is wanted is found exactly.
-//! What is wanted is then sorted by a network.
+//! The few elements of lowest rank in rows of a few thousand, with one workgroup for each row: a
+//! radix selection like [`select`](super::select)'s, with keys in registers. Ties between equal
+//! keys are broken by position, which is used as further digits, so that the last selected element
+//! is unique. The selected elements are then sorted by a network.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -17,15 +17,15 @@ use dml_engine::parameters;
 use dml_kernel::dense::{self, GROUP};
 use dml_kernel::{Atomic, Builder, DType, ScalarType, Shared, Value};
 
-/// The longest row, and the shortest for which this is faster than sorting it.
+/// Row lengths: the maximum, and the minimum from which this is faster than sorting the row.
 const ROWS: std::ops::RangeInclusive<i64> = 512..=4096;
 
-/// Most elements that are wanted.
-const MOST: i64 = 256;
+/// Maximum number of selected elements.
+const MAX_SELECTED: i64 = 256;
 
-/// Whether the `count` first of rows of `n` are selected here.
+/// Whether selecting the `count` first of rows of `n` is implemented here.
 pub fn takes(n: i64, count: i64) -> bool {
-    ROWS.contains(&n) && count <= MOST && count * 4 <= n
+    ROWS.contains(&n) && count <= MAX_SELECTED && count * 4 <= n
 }
 
 /// Writes the `count` first elements of each row, in order.
@@ -33,7 +33,7 @@ pub fn run(cx: &Context, o: &Operands, count: i64, descending: bool) -> Result<(
     let spec = Spec {
         dtype: o.tensors[0].dtype,
         descending,
-        each: (o.n as u32).next_power_of_two() / GROUP,
+        elements_per_invocation: (o.n as u32).next_power_of_two() / GROUP,
         padded: (count as u32).next_power_of_two().max(2),
         layout: o.layout.spec(),
     };
@@ -41,14 +41,14 @@ pub fn run(cx: &Context, o: &Operands, count: i64, descending: bool) -> Result<(
     cx.run(&spec, &arguments, dense::folded(o.rows as u64))
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
     dtype: DType,
     descending: bool,
     /// Elements of an invocation.
-    each: u32,
-    /// Elements that are wanted, or the next power of two.
+    elements_per_invocation: u32,
+    /// Number of selected elements, rounded up to a power of two.
     padded: u32,
     layout: LayoutSpec,
 }
@@ -67,74 +67,74 @@ impl KernelSpec for Spec {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
-        let &Spec { dtype, each, padded, .. } = self;
+        let &Spec { dtype, elements_per_invocation, padded, .. } = self;
         let (o, index, me) = (&p.operands, self.layout.index, b.local_id(0));
         let row = b.group_id(0).cast(index) + b.group_id(1).cast(index) * b.group_count(0).cast(index);
         b.if_(row.ge(o.rows), || b.return_());
         let offsets = o.offsets(b, row);
-        let places: Vec<Value> = (0..each).map(|k| me + k * GROUP).collect();
-        // All loads first: they do not wait for each other.
-        let keys: Vec<Value> = places
+        let positions: Vec<Value> = (0..elements_per_invocation).map(|k| me + k * GROUP).collect();
+        // All loads are issued before the first use.
+        let keys: Vec<Value> = positions
             .iter()
             .map(|&at| key::of_bits(o.input.load(o.at(0, offsets[0], at.min(p.n - 1))), dtype, self.descending))
             .collect();
-        let search = Search {
+        let search = DigitSearch {
             b,
             digits: b.shared(ScalarType::U32, 1, DIGITS),
             sums: prefix_sum::scratch(b, ScalarType::U32),
             found: b.shared(ScalarType::U32, 1, 2),
         };
-        let there: Vec<Value> = places.iter().map(|&at| at.lt(p.n)).collect();
+        let there: Vec<Value> = positions.iter().map(|&at| at.lt(p.n)).collect();
         let (last, rest) = search.run(&keys, &there, key::bits(dtype), p.count - 1);
         let equal: Vec<Value> = keys.iter().zip(&there).map(|(&key, &there)| there & key.eq(last)).collect();
-        let (last_place, _) = search.run(&places, &equal, (each * GROUP).ilog2(), rest);
+        let (last_position, _) = search.run(&positions, &equal, (elements_per_invocation * GROUP).ilog2(), rest);
 
-        let wanted: Vec<Value> =
-            (0..each as usize).map(|k| (there[k] & keys[k].lt(last)) | (equal[k] & places[k].le(last_place))).collect();
+        let wanted: Vec<Value> = (0..elements_per_invocation as usize)
+            .map(|k| (there[k] & keys[k].lt(last)) | (equal[k] & positions[k].le(last_position)))
+            .collect();
         let mine = wanted.iter().fold(b.u32(0), |sum, wanted| sum + wanted.cast(ScalarType::U32));
-        let (inclusive, _) = prefix_sum::neighbours(b, search.sums, mine, GROUP);
-        let (chosen, chosen_places) =
+        let (inclusive, _) = prefix_sum::scan_groups(b, search.sums, mine, GROUP);
+        let (chosen, chosen_positions) =
             (b.shared(key::dtype_of(dtype).compute(), 1, padded), b.shared(ScalarType::U32, 1, padded));
         b.if_(me.lt(padded), || {
             chosen.store(me, u64::MAX);
-            chosen_places.store(me, u32::MAX);
+            chosen_positions.store(me, u32::MAX);
         });
         b.barrier();
         let mut slot = inclusive - mine;
-        for k in 0..each as usize {
+        for k in 0..elements_per_invocation as usize {
             b.if_(wanted[k], || {
                 chosen.store(slot, keys[k]);
-                chosen_places.store(slot, places[k]);
+                chosen_positions.store(slot, positions[k]);
             });
             slot = slot + wanted[k].cast(ScalarType::U32);
         }
-        network(b, chosen, chosen_places, padded, padded);
+        network(b, chosen, chosen_positions, padded, padded);
         b.if_(me.lt(p.count), || {
-            let place = chosen_places.load(me);
-            o.values.store(o.at(1, offsets[1], me), o.input.load(o.at(0, offsets[0], place)));
-            o.indices.store(o.at(2, offsets[2], me), place);
+            let position = chosen_positions.load(me);
+            o.values.store(o.at(1, offsets[1], me), o.input.load(o.at(0, offsets[0], position)));
+            o.indices.store(o.at(2, offsets[2], me), position);
         });
     }
 }
 
 /// Shared memory of a search.
-struct Search<'b> {
+struct DigitSearch<'b> {
     b: &'b Builder,
-    /// Counts of the digits.
+    /// Histogram of the digits.
     digits: Shared<'b>,
     sums: Shared<'b>,
-    /// The digit that was found, and the rank among the keys that have it.
+    /// The digit that was found, and the rank among the keys with this digit.
     found: Shared<'b>,
 }
 
-impl<'b> Search<'b> {
-    /// The key of a rank among those of the workgroup's that are `there`, which differ in their
-    /// lowest `bits`, and the rank among its equals.
+impl<'b> DigitSearch<'b> {
+    /// The key with a given rank among the workgroup's keys that are `there`, which differ in their
+    /// lowest `bits` bits, and its rank among equal keys.
     fn run(&self, keys: &[Value<'b>], there: &[Value<'b>], bits: u32, rank: Value<'b>) -> (Value<'b>, Value<'b>) {
         let (b, me) = (self.b, self.b.local_id(0));
         let scalar = keys[0].scalar();
-        // The bits from `shift` on are those of the key that is looked for: at first there are
-        // none.
+        // Bits from `shift` on are those of the wanted key; none are known at first.
         let (prefix, rank) = (b.var(b.int(scalar, 0)), b.var(rank));
         let shift = b.var(b.u32(bits.next_multiple_of(BITS)));
         b.while_(
@@ -147,7 +147,7 @@ impl<'b> Search<'b> {
                 b.barrier();
                 for (&key, &there) in keys.iter().zip(there) {
                     let digits = key >> low;
-                    // Only those that agree in the digits above.
+                    // Only keys that agree in the higher digits.
                     b.if_(there & (digits >> BITS).eq(found), || {
                         let digit = digits.cast(ScalarType::U32) & (DIGITS - 1);
                         self.digits.atomic(Atomic::Add, digit, b.u32(1));
@@ -155,9 +155,9 @@ impl<'b> Search<'b> {
                 }
                 b.barrier();
                 let here = self.digits.load(me);
-                let (inclusive, _) = prefix_sum::neighbours(b, self.sums, here, GROUP);
+                let (inclusive, _) = prefix_sum::scan_groups(b, self.sums, here, GROUP);
                 let before = inclusive - here;
-                // Of one digit only.
+                // True for exactly one digit.
                 b.if_(wanted.ge(before) & wanted.lt(inclusive), || {
                     self.found.store(0, me);
                     self.found.store(1, wanted - before);
@@ -178,13 +178,13 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, each, padded, index) in [
+        for (dtype, elements_per_invocation, padded, index) in [
             (DType::F16, 2, 2, ScalarType::U32),
             (DType::F32, 16, 64, ScalarType::U32),
             (DType::I64, 16, 256, ScalarType::U64),
         ] {
             let layout = LayoutSpec { rank: 2, operands: 3, index };
-            accepted(&Spec { dtype, descending: true, each, padded, layout }.build());
+            accepted(&Spec { dtype, descending: true, elements_per_invocation, padded, layout }.build());
         }
     }
 }

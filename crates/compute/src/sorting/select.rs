@@ -1,14 +1,14 @@
-//! The elements of lowest rank in long rows, by radix selection: digit by digit from the highest,
-//! the keys that can still be the one wanted are counted, which tells its next digit (T. Alabi et
-//! al., "Fast k-selection algorithms for graphics processing units", ACM JEA 17, 2012). Then what
-//! lies below it is collected in the order of positions.
+//! The elements of lowest rank in long rows, by radix selection: digit by digit from the highest, a
+//! histogram of the keys that can still be the wanted one gives its next digit (T. Alabi et al.,
+//! "Fast k-selection algorithms for graphics processing units", ACM JEA 17, 2012). Then the
+//! elements below it are collected in the order of positions.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::movement::copy::fill_with;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::prefix_sum;
-use crate::primitives::radix_pass::{BITS, Block, DIGITS, Kind, Pass, PassNumbers, Place};
+use crate::primitives::radix_pass::{BITS, Block, DIGITS, KeySource, Kind, Pass, PassNumbers};
 use crate::primitives::row_operands::RowOperands;
 use crate::scalar::Scalar as Number;
 use crate::view::View;
@@ -18,35 +18,35 @@ use dml_engine::parameters;
 use dml_kernel::dense::{self, GROUP};
 use dml_kernel::{Atomic, Builder, DType, ScalarType, Value};
 
-/// Elements that an invocation looks at together.
-const EACH: u32 = 16;
+/// Elements that an invocation processes together.
+const ELEMENTS_PER_INVOCATION: u32 = 16;
 
-/// What is collected from each row.
+/// Which elements are collected from each row.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub enum Collect {
-    /// So many of lowest rank. Of equal ones the first.
+    /// This number of elements of lowest rank. Of equal elements the first ones.
     Lowest(i64),
-    /// The one of the wanted rank.
+    /// The element of the given rank.
     One,
 }
 
 /// A selection in `rows` rows of `n` keys.
 pub struct Selection<'t> {
-    /// Where the keys are.
-    pub from: Place<'t>,
-    /// Their dtype, u32 or u64, and bits.
+    /// The source of keys.
+    pub from: KeySource<'t>,
+    /// The dtype of keys, u32 or u64.
     pub dtype: DType,
-    /// See `dtype`.
+    /// Number of low bits in which keys differ.
     pub bits: u32,
     /// Number of rows.
     pub rows: i64,
     /// Elements of a row.
     pub n: i64,
-    /// The rank wanted in each row, from 0 (u32, `[rows]`). Is overwritten.
+    /// The rank to find in each row, from 0 (u32, `[rows]`). Overwritten.
     pub ranks: View,
 }
 
-/// What all kernels are specialised by.
+/// The specialisation that all kernels share.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 struct Keys {
     dtype: DType,
@@ -55,21 +55,21 @@ struct Keys {
 }
 
 impl Keys {
-    /// The dtype of keys in memory, if it is keys that are read.
+    /// The dtype of keys in memory; `None` if elements are read.
     fn in_memory(self) -> Option<DType> {
         self.from.has_keys().then_some(self.dtype)
     }
 }
 
 impl Selection<'_> {
-    /// Ranks that are the same in all rows.
+    /// A tensor with the same rank for all rows.
     pub fn same_rank(cx: &Context, rows: i64, rank: i64) -> Result<View> {
         let ranks = cx.empty(DType::U32, &[rows])?;
         fill_with(cx, &ranks, Number::Int(rank))?;
         Ok(ranks)
     }
 
-    /// Keys and positions (u32) of what is collected, `[rows, count]`.
+    /// Returns keys and positions (u32) of the collected elements, `[rows, count]`.
     pub fn run(&self, cx: &Context, collect: Collect) -> Result<(View, View)> {
         let &Selection { dtype, rows, n, .. } = self;
         check!(n < i64::from(i32::MAX), TooLarge, "{}: {n} elements in a row are more than dml can sort", cx.name);
@@ -77,7 +77,7 @@ impl Selection<'_> {
         let (found, digits) = (&cx.empty(dtype, &[rows])?, &cx.empty(DType::U32, &[rows, i64::from(DIGITS)])?);
         fill_with(cx, found, Number::Int(0))?;
         fill_with(cx, digits, Number::Int(0))?;
-        let pass = Pass::new(n, rows, GROUP * EACH);
+        let pass = Pass::new(n, rows, GROUP * ELEMENTS_PER_INVOCATION);
         let (keys, operands, groups) = (self.from.keys(), self.from.operands(), pass.groups());
         for shift in (0..self.bits).step_by(BITS as usize).rev() {
             let above = if shift + BITS < self.bits { u64::MAX << (shift + BITS) } else { 0 } as i64;
@@ -110,7 +110,8 @@ impl Selection<'_> {
     }
 }
 
-/// Adds the digits of the keys that agree with what was found above to the counts of their row.
+/// Adds the histogram of the digits of those keys that agree with the higher digits found so far to
+/// their row's histogram.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct CountDigits(Keys);
 
@@ -132,10 +133,10 @@ impl KernelSpec for CountDigits {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: DigitsParameters<'b>) {
-        let block = Block::new(b, p.pass, self.0.index, GROUP * EACH);
+        let block = Block::new(b, p.pass, self.0.index, GROUP * ELEMENTS_PER_INVOCATION);
         let found = p.found.load(block.row);
         let key = block.keys(self.0.from, p.keys, p.operands.as_ref());
-        let counts = block.count(EACH, key, |key| ((key ^ found) & p.above).eq(0));
+        let counts = block.count(ELEMENTS_PER_INVOCATION, key, |key| ((key ^ found) & p.above).eq(0));
         let digit = b.local_id(0);
         let total = counts.load(digit);
         b.if_(total.ne(0), || {
@@ -144,8 +145,8 @@ impl KernelSpec for CountDigits {
     }
 }
 
-/// Finds the next digit of each row's key, and how far behind the keys of that digit the rank
-/// begins.
+/// Finds the next digit of each row's key, and subtracts the number of keys with lower digits from
+/// the rank.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct NextDigit {
     dtype: DType,
@@ -175,7 +176,7 @@ impl KernelSpec for NextDigit {
         digits.store(row * DIGITS + digit, b.u32(0));
         let (inclusive, _) = prefix_sum::workgroup(b, prefix_sum::scratch(b, ScalarType::U32), here);
         let before = inclusive - here;
-        // Of one digit only.
+        // True for exactly one digit.
         b.if_(rank.ge(before) & rank.lt(inclusive), || {
             let scalar = self.dtype.compute();
             found.store(row, found.load(row) | (digit.cast(scalar) << shift.cast(scalar)));
@@ -184,7 +185,7 @@ impl KernelSpec for NextDigit {
     }
 }
 
-/// Of keys in order how many are below the found one (the lower 16 bits), and equal to it.
+/// Counts the keys below the found one (in the lower 16 bits) and equal to it (in the upper 16).
 fn count_of<'b>(
     b: &'b Builder,
     keys: &[Value<'b>],
@@ -197,7 +198,7 @@ fn count_of<'b>(
     })
 }
 
-/// Counts what lies below the found key, and its equals, in each block.
+/// Counts the keys below the found key, and its equals, in each block.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct CountLowest(Keys);
 
@@ -217,29 +218,29 @@ impl KernelSpec for CountLowest {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: LowestParameters<'b>) {
-        let block = Block::new(b, p.pass, self.0.index, GROUP * EACH);
+        let block = Block::new(b, p.pass, self.0.index, GROUP * ELEMENTS_PER_INVOCATION);
         let (found, me) = (p.found.load(block.row), b.local_id(0));
         let key = block.keys(self.0.from, p.keys, p.operands.as_ref());
         // Two counts in one word: a block has fewer than 2^16 keys.
         let mine = b.var(b.u32(0));
-        b.for_(block.begin, block.end, GROUP * EACH, |start| {
-            let places: Vec<Value> = (0..EACH).map(|k| start + me + k * GROUP).collect();
-            let keys: Vec<Value> = places.iter().map(|&at| key(at.min(block.end - 1))).collect();
-            mine.set(mine.get() + count_of(b, &keys, |k| places[k].lt(block.end), found));
+        b.for_(block.begin, block.end, GROUP * ELEMENTS_PER_INVOCATION, |start| {
+            let positions: Vec<Value> = (0..ELEMENTS_PER_INVOCATION).map(|k| start + me + k * GROUP).collect();
+            let keys: Vec<Value> = positions.iter().map(|&at| key(at.min(block.end - 1))).collect();
+            mine.set(mine.get() + count_of(b, &keys, |k| positions[k].lt(block.end), found));
         });
         let (_, all) = prefix_sum::workgroup(b, prefix_sum::scratch(b, ScalarType::U32), mine.get());
-        let [place, _, blocks] = block.numbers();
+        let [block_number, _, blocks] = block.numbers();
         b.if_(me.eq(0), || {
-            p.before.store(place, all & 0xffff);
-            p.before.store(blocks + place, all >> 16);
+            p.before.store(block_number, all & 0xffff);
+            p.before.store(blocks + block_number, all >> 16);
         });
     }
 }
 
-/// Writes what is collected where the sums of the counts say.
+/// Writes the collected elements to the indices from the scanned counts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct CollectSpec {
-    /// Only the key of the wanted rank.
+    /// Collect the key of the given rank only.
     one: bool,
     keys: Keys,
 }
@@ -265,27 +266,28 @@ impl KernelSpec for CollectSpec {
 
     fn write<'b>(&self, b: &'b Builder, p: CollectParameters<'b>) {
         let (before, count, index) = (p.before, p.count, self.keys.index);
-        let block = Block::new(b, p.pass, index, GROUP * EACH);
+        let block = Block::new(b, p.pass, index, GROUP * ELEMENTS_PER_INVOCATION);
         let (found, rank) = (p.found.load(block.row), p.ranks.load(block.row));
-        let [place, first, blocks] = block.numbers();
-        let below = b.var(before.load(place) - before.load(first));
-        let equal = b.var(before.load(blocks + place) - before.load(blocks + first));
-        // Most blocks of long rows have nothing that is wanted.
-        let lower = before.load(place + 1).ne(before.load(place));
-        let equals = before.load(blocks + place + 1).ne(before.load(blocks + place)) & equal.get().le(rank);
+        let [block_number, first, blocks] = block.numbers();
+        let below = b.var(before.load(block_number) - before.load(first));
+        let equal = b.var(before.load(blocks + block_number) - before.load(blocks + first));
+        // Most blocks of long rows have nothing to collect.
+        let lower = before.load(block_number + 1).ne(before.load(block_number));
+        let equals =
+            before.load(blocks + block_number + 1).ne(before.load(blocks + block_number)) & equal.get().le(rank);
         let any = if self.one { equals } else { lower | equals };
         let key = block.keys(self.keys.from, p.keys, p.operands.as_ref());
         let scratch = prefix_sum::scratch(b, ScalarType::U32);
-        b.for_(any.select(block.begin, block.end), block.end, GROUP * EACH, |start| {
-            // An invocation's are neighbours, so that slots follow positions.
-            let own = start + b.local_id(0) * EACH;
-            let places: Vec<Value> = (0..EACH).map(|k| own + k).collect();
-            let keys: Vec<Value> = places.iter().map(|&at| key(at.min(block.end - 1))).collect();
-            let mine = count_of(b, &keys, |k| places[k].lt(block.end), found);
+        b.for_(any.select(block.begin, block.end), block.end, GROUP * ELEMENTS_PER_INVOCATION, |start| {
+            // An invocation's elements are adjacent, so that output indices follow positions.
+            let own = start + b.local_id(0) * ELEMENTS_PER_INVOCATION;
+            let positions: Vec<Value> = (0..ELEMENTS_PER_INVOCATION).map(|k| own + k).collect();
+            let keys: Vec<Value> = positions.iter().map(|&at| key(at.min(block.end - 1))).collect();
+            let mine = count_of(b, &keys, |k| positions[k].lt(block.end), found);
             let (inclusive, all) = prefix_sum::workgroup(b, scratch, mine);
             let (mut lowers, mut equals) =
                 (below.get() + ((inclusive - mine) & 0xffff), equal.get() + ((inclusive - mine) >> 16));
-            for (&at, &key) in places.iter().zip(&keys) {
+            for (&at, &key) in positions.iter().zip(&keys) {
                 let is_equal = key.eq(found);
                 let (slot, wanted) = if self.one {
                     (b.u32(0), is_equal & equals.eq(rank))

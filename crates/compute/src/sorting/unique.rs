@@ -1,8 +1,8 @@
-//! Elements, or slices, that occur: each once, how often, and which one each element is.
+//! Unique elements or slices, their counts, and the index of the result for each element.
 //!
-//! What is sorted, or consecutive as it is, is compared with its predecessor; the places where
-//! something new begins give the rest. The number of results is read back: it is a size. No NaN
-//! equals another.
+//! Elements, which are sorted or consecutive as they are, are compared with their predecessors; all
+//! results follow from the ranks at which a new value begins. The number of results is read back,
+//! since it is a size. NaN does not equal NaN.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -17,19 +17,19 @@ use dml_engine::{ArgumentBlock, Parameter, parameters};
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
-/// `width` neighbouring elements each, in the order in which equal ones are neighbours.
+/// Slices of `width` adjacent elements, in an order in which equal slices are adjacent.
 pub struct Ordered {
-    /// Contiguous.
+    /// The slices' elements, contiguous.
     pub elements: View,
-    /// Elements of one.
+    /// Elements of a slice.
     pub width: i64,
-    /// How many there are.
+    /// Number of slices.
     pub n: i64,
-    /// Where the one of each rank is (int64); ranks themselves if there are none.
-    pub places: Option<View>,
+    /// The index of the slice of each rank (int64); `None` if slices are in order of rank.
+    pub order: Option<View>,
 }
 
-/// The slices of `t` along `dim` that a row of indices names, one after the other in memory.
+/// The slices of `t` along `dim` with these indices, consecutive in memory.
 pub fn select(cx: &Context, t: &View, dim: usize, index: &View) -> Result<View> {
     let mut sizes = t.sizes.clone();
     sizes[dim] = index.numel();
@@ -45,10 +45,10 @@ impl Ordered {
     }
 
     fn spec(&self) -> OrderedSpec {
-        OrderedSpec { dtype: self.elements.dtype, index: self.index(), placed: self.places.is_some() }
+        OrderedSpec { dtype: self.elements.dtype, index: self.index(), maps_ranks: self.order.is_some() }
     }
 
-    /// The ranks (a row of int64) at which something new begins. Waits for their number.
+    /// The ranks (int64, 1-dim) at which a new value begins. Waits for their number.
     pub fn starts(&self, cx: &Context) -> Result<View> {
         let mask = cx.empty(DType::Bool, &[self.n])?;
         if self.n > 0 {
@@ -59,7 +59,7 @@ impl Ordered {
         Ok(found.as_strided(&[found.numel()], &[1], 0))
     }
 
-    /// Which result each one is, if `wanted`; of `sizes`.
+    /// For each slice the index of its result, if `wanted`; with shape `sizes`.
     pub fn inverse(&self, cx: &Context, starts: &View, wanted: bool, sizes: &[i64]) -> Result<View> {
         if !wanted || self.n == 0 {
             return cx.empty(DType::I64, sizes);
@@ -68,15 +68,15 @@ impl Ordered {
         let arguments = InverseArguments {
             out: &out,
             starts,
-            places: self.places.as_ref(),
+            order: self.order.as_ref(),
             n: self.n as u32,
             results: starts.numel() as u32,
         };
-        cx.run_threads(&Inverse { placed: self.places.is_some() }, &arguments, self.n as u64)?;
+        cx.run_threads(&Inverse { maps_ranks: self.order.is_some() }, &arguments, self.n as u64)?;
         Ok(out)
     }
 
-    /// How often each result occurs, if `wanted`.
+    /// The number of occurrences of each result, if `wanted`.
     pub fn counts(&self, cx: &Context, starts: &View, wanted: bool) -> Result<View> {
         let out = cx.empty(DType::I64, &[if wanted { starts.numel() } else { 0 }])?;
         if out.numel() > 0 {
@@ -86,8 +86,8 @@ impl Ordered {
         Ok(out)
     }
 
-    /// Puts slices into lexicographic order, by merging ordered runs: each slice finds its place by
-    /// binary search in the other run.
+    /// Sorts slices lexicographically by merging sorted runs: each slice finds its index by binary
+    /// search in the other run.
     pub fn sort(&mut self, cx: &Context) -> Result<()> {
         check!(self.n < i64::from(i32::MAX), TooLarge, "{}: {} slices are too many for dml", cx.name, self.n);
         let mut run = 1;
@@ -95,7 +95,7 @@ impl Ordered {
             let next = cx.empty(DType::I64, &[self.n])?;
             let arguments = MergeArguments { next: &next, ordered: self, run: run as u32 };
             cx.run_threads(&Merge(self.spec()), &arguments, self.n as u64)?;
-            self.places = Some(next);
+            self.order = Some(next);
             run *= 2;
         }
         Ok(())
@@ -106,18 +106,18 @@ impl Ordered {
 struct OrderedSpec {
     dtype: DType,
     index: ScalarType,
-    /// Ranks are not places.
-    placed: bool,
+    /// Whether ranks are mapped to indices.
+    maps_ranks: bool,
 }
 
-/// An [`Ordered`] as a kernel's parameter.
+/// Kernel parameter: an [`Ordered`].
 struct Slice;
 
 /// An [`Ordered`] in a kernel.
 struct SliceOrder<'b> {
     elements: Pointer<'b>,
     dtype: DType,
-    places: Option<Pointer<'b>>,
+    order: Option<Pointer<'b>>,
     n: Value<'b>,
     width: Value<'b>,
 }
@@ -131,7 +131,7 @@ impl Parameter for Slice {
         SliceOrder {
             elements: ReadRange::declare(b, "elements", &of.dtype.bits()),
             dtype: of.dtype,
-            places: Option::<Input>::declare(b, "places", &of.placed.then_some(DType::I64)),
+            order: Option::<Input>::declare(b, "order", &of.maps_ranks.then_some(DType::I64)),
             n: U32::declare(b, "n", &()),
             width: Index::declare(b, "width", &of.index),
         }
@@ -139,20 +139,20 @@ impl Parameter for Slice {
 
     fn pass(ordered: &&Ordered, of: &OrderedSpec, block: &mut ArgumentBlock) {
         ReadRange::pass(&ordered.elements.range(), &of.dtype.bits(), block);
-        Option::<Input>::pass(&ordered.places.as_ref(), &of.placed.then_some(DType::I64), block);
+        Option::<Input>::pass(&ordered.order.as_ref(), &of.maps_ranks.then_some(DType::I64), block);
         U32::pass(&(ordered.n as u32), &(), block);
         Index::pass(&ordered.width, &of.index, block);
     }
 }
 
 impl<'b> SliceOrder<'b> {
-    /// The slice of a rank.
+    /// The index of the slice with a rank.
     fn at(&self, rank: Value<'b>) -> Value<'b> {
         let index = self.width.scalar();
-        self.places.map_or(rank.cast(index), |p| p.load(rank.cast(ScalarType::U64)).cast(index))
+        self.order.map_or(rank.cast(index), |p| p.load(rank.cast(ScalarType::U64)).cast(index))
     }
 
-    /// Key of the element `column` of a slice.
+    /// The sort key of element `column` of a slice.
     fn key(&self, slice: Value<'b>, column: Value<'b>) -> Value<'b> {
         key::load(self.elements, self.dtype, slice * self.width + column)
     }
@@ -180,7 +180,7 @@ impl<'b> SliceOrder<'b> {
     }
 }
 
-/// Marks the ranks at which something new begins.
+/// Marks the ranks at which a new value begins.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Mask(OrderedSpec);
 
@@ -214,7 +214,7 @@ impl KernelSpec for Mask {
     }
 }
 
-/// Merges ordered runs pair by pair.
+/// Merges pairs of sorted runs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Merge(OrderedSpec);
 
@@ -239,7 +239,7 @@ impl KernelSpec for Merge {
             let mine = view.at(rank);
             let block = rank / run;
             let first = (block & 1).eq(0);
-            // The other run of the pair. Of equal slices those of the first run come first.
+            // The other run of the pair. Equal slices of the first run come first.
             let other = (first.select(block + 1, block - 1) * run).min(n);
             let length = (n - other).min(run);
             let (low, high) = (b.var(b.u32(0)), b.var(length));
@@ -263,17 +263,17 @@ impl KernelSpec for Merge {
     }
 }
 
-/// Which result each slice is.
+/// Computes the index of the result for each slice.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Inverse {
-    placed: bool,
+    maps_ranks: bool,
 }
 
 parameters! {
     Inverse as s => InverseArguments, InverseParameters {
         out: Output = DType::I64,
         starts: Input = DType::I64,
-        places: Option<Input> = s.placed.then_some(DType::I64),
+        order: Option<Input> = s.maps_ranks.then_some(DType::I64),
         n: U32,
         results: U32,
     }
@@ -291,14 +291,14 @@ impl KernelSpec for Inverse {
                 p.starts.load(r.cast(ScalarType::U64)).le(rank.cast(ScalarType::I64))
             }) - 1;
             p.out.store(
-                p.places.map_or(rank.cast(ScalarType::I64), |places| places.load(rank.cast(ScalarType::U64))),
+                p.order.map_or(rank.cast(ScalarType::I64), |order| order.load(rank.cast(ScalarType::U64))),
                 result,
             );
         });
     }
 }
 
-/// How often each result occurs.
+/// Computes the number of occurrences of each result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Counts;
 
@@ -337,11 +337,11 @@ mod tests {
         for (dtype, index) in
             [(DType::Bool, ScalarType::U32), (DType::F16, ScalarType::U64), (DType::F64, ScalarType::U32)]
         {
-            for placed in [false, true] {
-                let spec = OrderedSpec { dtype, index, placed };
+            for maps_ranks in [false, true] {
+                let spec = OrderedSpec { dtype, index, maps_ranks };
                 accepted(&Mask(spec).build());
                 accepted(&Merge(spec).build());
-                accepted(&Inverse { placed }.build());
+                accepted(&Inverse { maps_ranks }.build());
             }
         }
         accepted(&Counts.build());

@@ -1,36 +1,85 @@
-//! The largest or smallest products of compressed rows (CSR) and a dense matrix, where
-//! [`compressed_mm`](super::compressed_mm) adds them up.
+//! Maxima or minima of the products of compressed rows (CSR) and a dense matrix, which
+//! [`compressed_mm`](super::compressed_mm) sums.
 
+use crate::context::Context;
+use crate::error::Result;
 use crate::fault::Fault;
+use crate::primitives::cost::multiply_adds;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::segments;
 use crate::sparse::compressed_mm::{bounds, is_below};
+use crate::view::View;
+use crate::view::layout::index_type;
 use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
-use dml_kernel::dense::linear_id;
+use dml_kernel::dense::{groups, linear_id};
 use dml_kernel::{Builder, DType, ScalarType};
 
+/// Compressed rows and a dense matrix, contiguous.
+pub struct Operands<'t> {
+    /// The start of each row in the entries, and the end of the last one: `[rows + 1]`, int32 or
+    /// int64.
+    pub offsets: &'t View,
+    /// The column of each entry: `[entries]`, in the dtype of `offsets`.
+    pub indices: &'t View,
+    /// The value of each entry: `[entries]`, floats.
+    pub values: &'t View,
+    /// `[columns, n]`, in the dtype of `values`.
+    pub dense: &'t View,
+}
+
+/// Writes the `largest` or smallest of the products `values[e] * dense[indices[e], c]` of each row
+/// to `out` (`[rows, n]`, not empty), and its entry `e` to `chosen_entries` (int64, of that shape);
+/// for a row without entries 0 and the number of all entries. The first of equal products wins; of
+/// NaNs, which are both largest and smallest, the last one.
+pub fn extremum(cx: &Context, operands: &Operands, largest: bool, out: &View, chosen_entries: &View) -> Result<()> {
+    let &Operands { offsets, indices, values, dense } = operands;
+    let (dtype, entries, rows, n) = (dense.dtype, indices.numel(), out.sizes[0], out.sizes[1]);
+    let index = index_type(out.numel().max(dense.numel()).max(entries));
+    let mut continued = false;
+    for part in segments::parts(cx, entries.max(1)) {
+        let spec = Extremum { offsets: offsets.dtype, dtype, largest, continued, index };
+        let taken = if dense.numel() == 0 { 0 } else { entries };
+        let arguments = ExtremumArguments {
+            offsets,
+            indices,
+            values,
+            dense,
+            out,
+            chosen_entries,
+            extent: [rows, n, dense.sizes[0], taken],
+            part,
+            fault: cx.fault_of_index(),
+        };
+        let operations = multiply_adds(dtype, (entries * n) as u64);
+        cx.run_with_cost(&spec, &arguments, groups(out.numel() as u64), operations)?;
+        continued = true;
+    }
+    Ok(())
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Extremum {
-    pub offsets: DType,
-    pub dtype: DType,
-    pub largest: bool,
-    /// The results hold what is extreme among the entries before.
-    pub continued: bool,
-    pub index: ScalarType,
+struct Extremum {
+    offsets: DType,
+    dtype: DType,
+    largest: bool,
+    /// The results hold the extrema of earlier entries.
+    continued: bool,
+    index: ScalarType,
 }
 
 parameters! {
-    pub Extremum as s => ExtremumArguments, ExtremumParameters {
+    Extremum as s => ExtremumArguments, ExtremumParameters {
         offsets: Input = s.offsets,
         indices: Input = s.offsets,
         values: Input = s.dtype,
         dense: Input = s.dtype,
         out: Output = s.dtype,
-        places: Output = DType::I64,
-        /// Rows and columns of the result, rows of the dense matrix, entries.
+        chosen_entries: Output = DType::I64,
+        /// Number of rows and columns of the result, of rows of the dense matrix, and of entries.
         extent: [Index; 4] = s.index,
-        /// The entries of each row that come before those of this launch, and how many it takes at
-        /// most.
+        /// For each row, the number of entries before those of this launch, and the maximum number
+        /// in this launch.
         part: [U32; 2],
         fault: Fault,
     }
@@ -49,8 +98,8 @@ impl KernelSpec for Extremum {
             let column = at - row * columns;
             let [first, end] = bounds(p.offsets, row, entries, p.part, self.index);
             let none = entries.cast(ScalarType::I64);
-            let (best, place) = if self.continued {
-                (b.var(p.out.load(at)), b.var(p.places.load(at)))
+            let (best, chosen_entry) = if self.continued {
+                (b.var(p.out.load(at)), b.var(p.chosen_entries.load(at)))
             } else {
                 (b.var(b.constant_of(self.dtype.compute(), 0.0)), b.var(none))
             };
@@ -60,12 +109,12 @@ impl KernelSpec for Extremum {
                 let from = there.select(given.cast(self.index), b.int(self.index, 0)) * columns + column;
                 let x = p.values.load(entry) * p.dense.load(from);
                 let beyond = if self.largest { x.gt(best.get()) } else { x.lt(best.get()) };
-                let better = place.get().eq(none) | beyond | x.is_nan();
+                let better = chosen_entry.get().eq(none) | beyond | x.is_nan();
                 best.set(better.select(x, best.get()));
-                place.set(better.select(entry.cast(ScalarType::I64), place.get()));
+                chosen_entry.set(better.select(entry.cast(ScalarType::I64), chosen_entry.get()));
             });
             p.out.store(at, best.get());
-            p.places.store(at, place.get());
+            p.chosen_entries.store(at, chosen_entry.get());
         });
     }
 }

@@ -1,15 +1,15 @@
-//! The product of compressed rows (CSR) and a dense matrix: each row of the result is a sum of rows
-//! of the dense matrix, added up in the order of the row's entries, so that the bits are the same
-//! each time.
+//! The product of a matrix of compressed rows (CSR) and a dense matrix: each row of the result is a
+//! weighted sum of rows of the dense matrix, added up in the order of the row's entries, so that
+//! the result is deterministic.
 
 use crate::context::Context;
 use crate::dtype::accumulator;
 use crate::error::Result;
 use crate::fault::{Fault, Reporter};
 use crate::movement::copy::as_contiguous;
+use crate::primitives::cost::multiply_adds;
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
 use crate::primitives::segments;
-use crate::primitives::work::multiply_adds;
 use crate::scalar::Scalar as Number;
 use crate::view::View;
 use crate::view::layout::index_type;
@@ -18,11 +18,11 @@ use dml_engine::parameters;
 use dml_kernel::dense::{groups, linear_id};
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
-/// Entries of a row whose rows of the dense matrix are loaded before any is added: loads wait for
-/// memory together.
-const AHEAD: u32 = 4;
+/// Entries of a row whose rows of the dense matrix are loaded before the first is added, so that
+/// the latencies of loads overlap.
+const LOADS_IN_FLIGHT: u32 = 4;
 
-/// Into `out`, which has elements.
+/// Writes the product to `out`, which is not empty.
 pub fn multiply(
     cx: &Context,
     [offsets, indices]: [&View; 2],
@@ -41,7 +41,7 @@ pub fn multiply(
     let wide = widest(dtype, n, &addresses);
     let index = index_type(out.numel().max(dense.numel()).max(indices.numel()));
     let mut beta = beta;
-    // Where entries are taken in parts, each is added to those before.
+    // If entries are processed in several launches, each adds to the result of the previous one.
     let entries = if dense.numel() == 0 { 0 } else { indices.numel() };
     for part in segments::parts(cx, entries.max(1)) {
         let spec = RowProduct {
@@ -65,13 +65,13 @@ pub fn multiply(
             fault: cx.fault_of_index(),
         };
         let operations = multiply_adds(dtype, (entries * n) as u64);
-        cx.run_heavy(&spec, &arguments, groups((out.numel() / i64::from(wide)) as u64), operations)?;
+        cx.run_with_cost(&spec, &arguments, groups((out.numel() / i64::from(wide)) as u64), operations)?;
         (before, beta) = (Some(out.clone()), Number::Int(1));
     }
     Ok(())
 }
 
-/// Neighbours in a row of `n` elements that are moved in one access of at most 16 bytes.
+/// Vector width, at most 16 bytes, for rows of `n` elements.
 pub fn widest(dtype: DType, n: i64, addresses: &[u64]) -> u32 {
     let fits = |&wide: &u32| {
         let bytes = u64::from(wide) * dtype.bytes();
@@ -86,7 +86,7 @@ struct RowProduct {
     dtype: DType,
     weighted: bool,
     added: bool,
-    /// Elements of an invocation, neighbours in a row.
+    /// Adjacent elements of an invocation in a row (vector width).
     wide: u32,
     index: ScalarType,
 }
@@ -101,10 +101,10 @@ parameters! {
         out: Output = s.dtype,
         /// Beta and alpha.
         scale: [InDType; 2] = accumulator(s.dtype),
-        /// Rows of the result, chunks of a row, rows of the dense matrix, entries.
+        /// Rows of the result, vectors of a row, rows of the dense matrix, entries.
         extent: [Index; 4] = s.index,
-        /// The entries of each row that come before those of this launch, and how many it takes at
-        /// most.
+        /// For each row, the number of entries before those of this launch, and the maximum number
+        /// for this launch.
         part: [U32; 2],
         fault: Fault,
     }
@@ -143,8 +143,8 @@ impl KernelSpec for RowProduct {
                     }
                 }
             };
-            let whole = first + (end - first) / AHEAD * AHEAD;
-            b.for_(first, whole, AHEAD, |entry| take(entry, AHEAD));
+            let whole = first + (end - first) / LOADS_IN_FLIGHT * LOADS_IN_FLIGHT;
+            b.for_(first, whole, LOADS_IN_FLIGHT, |entry| take(entry, LOADS_IN_FLIGHT));
             b.for_(whole, end, 1, |entry| take(entry, 1));
             let [beta, alpha] = p.scale.map(|x| x.cast(scalar));
             let mut results: Vec<_> = sums.iter().map(|sum| alpha * sum.get()).collect();
@@ -158,8 +158,7 @@ impl KernelSpec for RowProduct {
     }
 }
 
-/// The first entry of a row and the one after its last, of those of a part. Nothing beyond
-/// `entries` is named.
+/// The range of a row's entries in one launch, clamped to `entries`.
 pub fn bounds<'b>(
     offsets: Pointer<'b>,
     row: Value<'b>,
@@ -178,7 +177,7 @@ pub fn bounds<'b>(
     [first, first + most.cast(index).min(end - first)]
 }
 
-/// Whether an index is one of `height` rows; what is not is reported.
+/// Whether an index is below `height`; an index out of range is reported.
 pub fn is_below<'b>(b: &'b Builder, given: Value<'b>, height: Value<'b>, fault: &Reporter<'b>) -> Value<'b> {
     let index = given.cast(ScalarType::I64);
     let there = index.ge(0) & index.lt(height.cast(ScalarType::I64));

@@ -1,4 +1,5 @@
-//! Coordinates (COO) to compressed rows (CSR): where each row begins instead of each element's row.
+//! Coordinates (COO) to compressed rows (CSR): the beginning of each row instead of each element's
+//! row.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -11,10 +12,10 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// Of at least one element.
+/// Converts the row indices of at least one element.
 pub fn convert(cx: &Context, rows: &View, out: &View) -> Result<()> {
     let rows = as_contiguous(cx, rows)?;
-    let apart = out.is_contiguous() && !overlap::touches(out, &rows);
+    let apart = out.is_contiguous() && !overlap::ranges_overlap(out, &rows);
     let dense = if apart { out.clone() } else { cx.empty(out.dtype, &out.sizes)? };
     let count = dense.numel();
     let spec = CooToCsr { rows: rows.dtype, out: out.dtype, index: layout::index_type(count.max(rows.numel())) };

@@ -1,4 +1,5 @@
-//! Compressed rows (CSR) to coordinates (COO): each element's row instead of where each row begins.
+//! Compressed rows (CSR) to coordinates (COO): each element's row instead of the beginning of each
+//! row.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -12,10 +13,10 @@ use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType};
 use smallvec::smallvec;
 
-/// Of at least one row and one element.
+/// Converts a tensor with at least one row and one element.
 pub fn convert(cx: &Context, crow: &View, col: &View, out: &View, transpose: bool) -> Result<()> {
     let (crow, col) = (as_contiguous(cx, crow)?, as_contiguous(cx, col)?);
-    let apart = out.is_contiguous() && !overlap::touches(out, &crow) && !overlap::touches(out, &col);
+    let apart = out.is_contiguous() && !overlap::ranges_overlap(out, &crow) && !overlap::ranges_overlap(out, &col);
     let dense = if apart { out.clone() } else { cx.empty(out.dtype, &out.sizes)? };
     let batch = crow.dim() - 1;
     let index = layout::index_type(dense.numel().max(crow.numel()));
@@ -43,7 +44,7 @@ struct CsrToCoo {
     col: DType,
     out: DType,
     index: ScalarType,
-    /// Dimensions of the batch.
+    /// Number of batch dimensions.
     batch: usize,
     /// Columns come before rows.
     transpose: bool,
@@ -54,12 +55,12 @@ parameters! {
         crow: Input = s.crow,
         col: Input = s.col,
         out: Output = s.out,
-        /// Elements of all batches.
+        /// Number of elements of all batches.
         count: Index = s.index,
-        /// Elements of one.
+        /// Number of elements of each batch.
         nnz: Index = s.index,
         rows: U32,
-        /// The batch's sizes.
+        /// Sizes of the batch dimensions.
         batches: Each<Index> = smallvec![s.index; s.batch],
     }
 }
@@ -75,8 +76,8 @@ impl KernelSpec for CsrToCoo {
             let batch = i / p.nnz;
             let at = (i % p.nnz).cast(ScalarType::I64);
             let first = batch * (p.rows + 1).cast(self.index);
-            // The row of an element is the number of rows that end at or before it. What no row
-            // holds counts to the last.
+            // The row of an element is the number of rows that end at or before it. Elements after
+            // the end of all rows belong to the last row.
             let ends = |row| p.crow.load(first + row + 1).cast(ScalarType::I64);
             let row = partition_point(p.rows, |row| ends(row.cast(self.index)).le(at)).min(p.rows - 1);
             let mut rest = batch;

@@ -4,4 +4,5 @@ pub mod compressed_extremum;
 pub mod compressed_mm;
 pub mod coo_to_csr;
 pub mod csr_to_coo;
+pub mod invariants;
 pub mod sampled_mm;

@@ -1,30 +1,54 @@
-//! Chosen elements of the product of two dense matrices: those of a sparse pattern.
+//! Elements of the product of two dense matrices at the positions of a sparse pattern.
 
+use crate::context::Context;
+use crate::error::Result;
 use crate::fault::Fault;
+use crate::primitives::cost::multiply_adds;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::sparse::compressed_mm::{is_below, multiply_add};
+use crate::sparse::compressed_mm::{is_below, multiply_add, widest};
+use crate::view::View;
+use crate::view::layout::index_type;
 use dml_engine::interface::Index;
 use dml_engine::parameters;
-use dml_kernel::dense::linear_id;
+use dml_kernel::dense::{self, linear_id};
 use dml_kernel::{Builder, DType, ScalarType};
 
+/// The number of accesses that load a row of `a` and a row of `b`, both contiguous and not empty.
+pub fn accesses(a: &View, b: &View) -> i64 {
+    a.sizes[1] / i64::from(widest(a.dtype, a.sizes[1], &[a.data, b.data]))
+}
+
+/// Element `e` of `out` (`[entries]`) is the product of row `rows[e]` of `a` (`[m, k]`) and row
+/// `columns[e]` of `b` (`[n, k]`). Everything is contiguous and not empty; `a`, `b` and `out` have
+/// one dtype, and `rows` and `columns` another one, int32 or int64.
+pub fn sampled_product(cx: &Context, rows: &View, columns: &View, a: &View, b: &View, out: &View) -> Result<()> {
+    let (wide, chunks) = (widest(a.dtype, a.sizes[1], &[a.data, b.data]), accesses(a, b));
+    let entries = rows.numel();
+    let index = index_type(a.numel().max(b.numel()).max(entries));
+    let spec = SampledProduct { indices: rows.dtype, dtype: a.dtype, wide, index };
+    let extent = [entries, chunks, a.sizes[0], b.sizes[0]];
+    let arguments = SampledProductArguments { rows, columns, a, b, out, extent, fault: cx.fault_of_index() };
+    let operations = multiply_adds(a.dtype, (entries * a.sizes[1]) as u64);
+    cx.run_with_cost(&spec, &arguments, dense::groups(entries as u64), operations)
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SampledProduct {
-    pub indices: DType,
-    pub dtype: DType,
-    /// Elements that are loaded at once.
-    pub wide: u32,
-    pub index: ScalarType,
+struct SampledProduct {
+    indices: DType,
+    dtype: DType,
+    /// Elements loaded in one access (vector width).
+    wide: u32,
+    index: ScalarType,
 }
 
 parameters! {
-    pub SampledProduct as s => SampledProductArguments, SampledProductParameters {
+    SampledProduct as s => SampledProductArguments, SampledProductParameters {
         rows: Input = s.indices,
         columns: Input = s.indices,
         a: Input = s.dtype,
         b: Input = s.dtype,
         out: Output = s.dtype,
-        /// Entries, chunks of a row, rows of `a` and of `b`.
+        /// Number of entries, of chunks of a row, and of rows of `a` and of `b`.
         extent: [Index; 4] = s.index,
         fault: Fault,
     }

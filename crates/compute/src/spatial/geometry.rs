@@ -1,9 +1,8 @@
-//! Images of one to three spatial dimensions, as pooling, resampling, padding and sampling see
-//! them.
+//! Images of one to three spatial dimensions, as used by pooling, resampling, padding and sampling.
 //!
-//! A tensor is `[batch, channels, spatial ...]` with its own strides, where the batch may be
-//! missing; spatial dimensions are width, height and width, or depth, height and width. Results
-//! keep the input's memory format.
+//! A tensor is `[batch, channels, spatial ...]` with its own strides; the batch may be missing.
+//! Spatial dimensions are width, height and width, or depth, height and width. Results keep the
+//! input's memory format.
 
 use crate::view::{Dims, View, layout, memory_format};
 use dml_engine::interface::{I32, Index};
@@ -11,7 +10,7 @@ use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::{Builder, ScalarType, Value};
 use smallvec::SmallVec;
 
-/// One value a spatial dimension.
+/// One value for each spatial dimension.
 pub type Spatial = SmallVec<[i64; 3]>;
 
 /// The shape of `input` with other sizes of the spatial dimensions.
@@ -22,12 +21,12 @@ pub fn sizes_with(input: &View, spatial: &[i64]) -> Dims {
     sizes
 }
 
-/// Whether a tensor with `rank` spatial dimensions has a batch, and its channels closest in memory.
+/// Whether a tensor with `rank` spatial dimensions has a batch, and is channels-last.
 pub fn channels_last(t: &View, rank: usize) -> bool {
     t.dim() == rank + 2 && memory_format::is_channels_last(t)
 }
 
-/// A tensor with `rank` spatial dimensions with a batch dimension, if it has none.
+/// A tensor with `rank` spatial dimensions, with a batch dimension of size 1 if it has no batch.
 pub fn batched(t: &View, rank: usize) -> View {
     if t.dim() == rank + 2 {
         return t.clone();
@@ -39,13 +38,13 @@ pub fn batched(t: &View, rank: usize) -> View {
     t.as_strided(&sizes, &strides, 0)
 }
 
-/// The type of offsets into these tensors.
+/// The integer type of offsets into these tensors.
 pub fn index_type(tensors: &[&View]) -> ScalarType {
     let furthest = tensors.iter().map(|t| t.reach().max(t.numel())).max().unwrap_or(0);
     layout::index_type(furthest)
 }
 
-/// The strides of a batched tensor, as a kernel's parameter.
+/// Kernel parameter: the strides of a batched tensor.
 pub struct ImageStrides;
 
 /// The strides of a batched tensor in a kernel.
@@ -56,7 +55,7 @@ pub struct Strides<'b> {
 }
 
 impl Parameter for ImageStrides {
-    /// The type of offsets, and the number of spatial dimensions.
+    /// The integer type of offsets, and the number of spatial dimensions.
     type Type = (ScalarType, usize);
     type Argument<'a> = &'a View;
     type Declared<'b> = Strides<'b>;
@@ -77,22 +76,22 @@ impl Parameter for ImageStrides {
 }
 
 impl<'b> Strides<'b> {
-    /// Spatial dimensions.
+    /// Number of spatial dimensions.
     pub fn rank(&self) -> usize {
         self.spatial.len()
     }
 
-    /// Offset of the image of this batch and channel.
+    /// Offset of the plane of this batch and channel.
     pub fn image(&self, at: &Coordinates<'b>) -> Value<'b> {
         at.batch * self.batch + at.channel * self.channel
     }
 
-    /// Offset of coordinate `at` (i32) of spatial dimension `d`.
+    /// Offset of coordinate `at` (i32) in spatial dimension `d`.
     pub fn step(&self, d: usize, at: Value<'b>) -> Value<'b> {
         at.cast(self.spatial[d].scalar()) * self.spatial[d]
     }
 
-    /// Offset of a pixel (i32 coordinates) in its image.
+    /// Offset of a pixel (i32 coordinates) in its plane.
     pub fn pixel(&self, at: &[Value<'b>]) -> Value<'b> {
         let mut offset = self.step(0, at[0]);
         for (d, &x) in at.iter().enumerate().skip(1) {
@@ -107,9 +106,9 @@ impl<'b> Strides<'b> {
     }
 }
 
-/// Where an invocation's element is.
+/// The coordinates of an invocation's element.
 pub struct Coordinates<'b> {
-    /// Image of the batch.
+    /// Index in the batch.
     pub batch: Value<'b>,
     /// Channel.
     pub channel: Value<'b>,
@@ -118,8 +117,8 @@ pub struct Coordinates<'b> {
 }
 
 impl<'b> Coordinates<'b> {
-    /// The place of element `i` of images of `size` when elements are counted with columns, or with
-    /// channels, fastest.
+    /// The coordinates of element `i` of images of `size`, with elements counted in channels-first
+    /// or channels-last order.
     pub fn new(i: Value<'b>, channels: Value<'b>, size: &[Value<'b>], channels_last: bool) -> Coordinates<'b> {
         let index = i.scalar();
         let mut rest = i;
@@ -137,7 +136,7 @@ impl<'b> Coordinates<'b> {
     }
 }
 
-/// A number for each spatial dimension (i32), as a kernel's parameter: sizes, or what describes
+/// Kernel parameter: a number for each spatial dimension (i32), such as sizes or properties of
 /// windows.
 pub struct PerAxis;
 
@@ -161,8 +160,8 @@ impl Parameter for PerAxis {
     }
 }
 
-/// Row-major number of a pixel (i32 coordinates) of images of `size`, as the signed twin of
-/// `index`.
+/// Row-major index of a pixel (i32 coordinates) of images of `size`, of the signed type with the
+/// width of `index`.
 pub fn pixel_number<'b>(at: &[Value<'b>], size: &[Value<'b>], index: ScalarType) -> Value<'b> {
     let wide = if index == ScalarType::U64 { ScalarType::I64 } else { ScalarType::I32 };
     let mut number = at[0].cast(wide);
@@ -173,7 +172,7 @@ pub fn pixel_number<'b>(at: &[Value<'b>], size: &[Value<'b>], index: ScalarType)
 }
 
 /// Runs `body` for every point of a grid, given by the first, the end and the step of each
-/// dimension; the last one runs fastest.
+/// dimension; the last dimension is the innermost loop.
 pub fn for_each<'b>(b: &'b Builder, ranges: &[[Value<'b>; 3]], mut body: impl FnMut(&[Value<'b>])) {
     nest(b, ranges, &mut Vec::new(), &mut body);
 }

@@ -1,5 +1,5 @@
-//! reflection_pad and replication_pad over one to three spatial dimensions. (constant and circular
-//! padding are composites of copies.)
+//! Padding by reflection and by replication, over one to three spatial dimensions. (Constant and
+//! circular padding are composed of copies.)
 
 use crate::context::Context;
 use crate::error::Result;
@@ -14,21 +14,25 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// What the padding shows.
+/// The contents of the padding.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// The input mirrored at its first and last element.
+    /// The input reflected at its first and last element.
     Reflect,
-    /// The first or last element.
+    /// The nearest element.
     Replicate,
 }
 
 impl Mode {
+    /// The name of this padding in messages.
     pub fn name(self, rank: usize) -> String {
         format!("{}_pad{rank}d", if self == Mode::Reflect { "reflection" } else { "replication" })
     }
 }
 
+/// Pads `from` to `to`, by `before` elements at the beginning of each spatial dimension; if
+/// `backward`, writes the gradient of the input to `to` from the gradient of the result. Both are
+/// images, `[batch, channels, ..]` or without a batch, of any strides and one dtype.
 pub fn run(cx: &Context, mode: Mode, backward: bool, before: &[i64], from: &View, to: &View) -> Result<()> {
     if to.numel() == 0 {
         return Ok(());
@@ -41,7 +45,7 @@ pub fn run(cx: &Context, mode: Mode, backward: bool, before: &[i64], from: &View
     let spec = Spec {
         mode,
         backward,
-        // What is only moved is moved as bits.
+        // Elements that are only copied are copied as bits.
         dtype: if backward { from.dtype } else { from.dtype.bits() },
         index: index_type(&[&from, &to]),
         channels_last: is_channels_last(&to),
@@ -61,19 +65,19 @@ pub fn run(cx: &Context, mode: Mode, backward: bool, before: &[i64], from: &View
     cx.run_threads(&spec, &arguments, to.numel() as u64)
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Spec {
-    pub mode: Mode,
-    pub backward: bool,
-    pub dtype: DType,
-    pub index: ScalarType,
-    pub channels_last: bool,
-    pub rank: usize,
+struct Spec {
+    mode: Mode,
+    backward: bool,
+    dtype: DType,
+    index: ScalarType,
+    channels_last: bool,
+    rank: usize,
 }
 
 parameters! {
-    pub Spec as s => Arguments, Parameters {
+    Spec as s => Arguments, Parameters {
         to: WriteRange = s.dtype,
         from: ReadRange = s.dtype,
         numel: Index = s.index,
@@ -104,10 +108,11 @@ fn write<'b>(b: &'b Builder, spec: &Spec, p: Parameters<'b>) {
     b.if_(i.lt(p.numel), || {
         let at = Coordinates::new(i, p.channels, &to_size, spec.channels_last);
         let image = from_strides.image(&at);
-        let place = to_strides.element(&at);
+        let offset = to_strides.element(&at);
         if !spec.backward {
-            let shown: Vec<Value> = (0..rank).map(|d| shown(mode, at.at[d] - before[d], from_size[d])).collect();
-            to.store(place, from.load(image + from_strides.pixel(&shown)));
+            let source_index: Vec<Value> =
+                (0..rank).map(|d| source_index(mode, at.at[d] - before[d], from_size[d])).collect();
+            to.store(offset, from.load(image + from_strides.pixel(&source_index)));
             return;
         }
         let axis = |d: usize| Axis { at: at.at[d], size: to_size[d], padded: from_size[d], before: before[d] };
@@ -115,32 +120,32 @@ fn write<'b>(b: &'b Builder, spec: &Spec, p: Parameters<'b>) {
         let ranges: Vec<_> = (0..rank).map(|d| axis(d).candidates(b, mode)).collect();
         for_each(b, &ranges, |candidate| {
             let mut valid = b.bool(true);
-            let mut places = Vec::new();
+            let mut coordinates = Vec::new();
             for (d, &k) in candidate.iter().enumerate() {
-                let (o, here) = axis(d).showing(mode, k);
+                let (o, here) = axis(d).candidate_position(mode, k);
                 valid = valid & here;
-                places.push(o);
+                coordinates.push(o);
             }
-            b.if_(valid, || sum.set(sum.get() + from.load(image + from_strides.pixel(&places))));
+            b.if_(valid, || sum.set(sum.get() + from.load(image + from_strides.pixel(&coordinates))));
         });
-        to.store(place, sum.get());
+        to.store(offset, sum.get());
     });
 }
 
-/// The element that the place `x` shows, counted from the first element, of a row of `size`.
-fn shown<'b>(mode: Mode, x: Value<'b>, size: Value<'b>) -> Value<'b> {
+/// The element at the padded position `x`, relative to the first element, of a row of `size`.
+fn source_index<'b>(mode: Mode, x: Value<'b>, size: Value<'b>) -> Value<'b> {
     let last = size - 1;
     match mode {
         Mode::Replicate => x.max(0).min(last),
         Mode::Reflect => {
             let x = x.abs();
-            // Mirrored at the last element where it is beyond.
+            // Reflected at the last element if it is beyond.
             last - (last - x).abs()
         }
     }
 }
 
-/// An element of the input on one axis, and the sizes there.
+/// An element of the input on one axis, and the sizes of the axis.
 struct Axis<'b> {
     at: Value<'b>,
     size: Value<'b>,
@@ -149,12 +154,12 @@ struct Axis<'b> {
 }
 
 impl<'b> Axis<'b> {
-    /// First, end and step of the numbers from which [`Axis::showing`] makes the places that may
-    /// show this element.
+    /// First, end and step of the numbers from which [`Axis::candidate_position`] makes the
+    /// positions that may have this element.
     fn candidates(&self, b: &'b Builder, mode: Mode) -> [Value<'b>; 3] {
         let (one, here) = (b.i32(1), self.at + self.before);
         match mode {
-            // The element itself and its images in the two mirrors.
+            // The element itself and its two reflections.
             Mode::Reflect => [b.i32(0), b.i32(3), one],
             Mode::Replicate => {
                 let first = self.at.eq(0).select(here.min(0), here);
@@ -164,18 +169,18 @@ impl<'b> Axis<'b> {
         }
     }
 
-    /// The place of a candidate, and whether it shows this element.
-    fn showing(&self, mode: Mode, k: Value<'b>) -> (Value<'b>, Value<'b>) {
+    /// The position of a candidate, and whether it has this element.
+    fn candidate_position(&self, mode: Mode, k: Value<'b>) -> (Value<'b>, Value<'b>) {
         if mode == Mode::Replicate {
             return (k, k.eq(k));
         }
         let last = self.size - 1;
         let here = self.at + self.before;
         let (left, right) = (self.before - self.at, 2 * last + self.before - self.at);
-        let place = k.eq(0).select(here, k.eq(1).select(left, right));
-        // What lies on a mirror is its own image.
+        let position = k.eq(0).select(here, k.eq(1).select(left, right));
+        // An element on the axis of reflection is its own reflection.
         let apart = k.eq(0) | (k.eq(1) & self.at.gt(0)) | (k.eq(2) & self.at.lt(last));
-        (place, apart & place.ge(0) & place.lt(self.padded))
+        (position, apart & position.ge(0) & position.lt(self.padded))
     }
 }
 

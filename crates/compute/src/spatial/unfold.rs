@@ -1,20 +1,67 @@
-//! im2col and col2im (`torch.nn.Unfold`, `torch.nn.Fold`): windows of images as columns, and the
-//! sum of columns back into images. The latter gathers: a pixel visits the windows that show it, in
-//! a fixed order.
+//! im2col and col2im: windows of images as columns, and the sum of columns back into images. The
+//! latter gathers: a pixel iterates over the windows that contain it, in a fixed order.
 
+use crate::context::Context;
+use crate::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::spatial::geometry::{Coordinates, ImageStrides, PerAxis, for_each};
+use crate::spatial::geometry::{Coordinates, ImageStrides, PerAxis, batched, for_each, index_type};
+use crate::view::View;
+use crate::view::memory_format::is_channels_last;
 use dml_engine::interface::{Index, ReadRange, WriteRange};
 use dml_engine::{ArgumentBlock, Parameter, parameters};
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// Windows of images, along height and width.
+/// Windows of images. Each field has a number for the height and one for the width, in pixels.
 pub struct Windows<'a> {
+    /// Size of a window.
     pub kernel: &'a [i64],
+    /// Distance between elements of a window.
     pub dilation: &'a [i64],
+    /// Zeros on each side of an image.
     pub padding: &'a [i64],
+    /// Distance between windows.
     pub stride: &'a [i64],
+}
+
+/// Writes the windows of `image` (`[batch, channels, height, width]`, or without a batch) as
+/// columns to `columns` (`[batch, channels * window, windows]`). Both are of one dtype and any
+/// strides.
+pub fn unfold(cx: &Context, windows: &Windows, image: &View, columns: &View) -> Result<()> {
+    let (from, to) = (batched(image, 2), batched(columns, 1));
+    if to.numel() == 0 {
+        return Ok(());
+    }
+    let spec = Im2col { dtype: from.dtype.bits(), index: index_type(&[&from, &to]) };
+    let arguments = Im2colArguments {
+        columns: to.range(),
+        image: from.range(),
+        numel: to.numel(),
+        height: to.sizes[1],
+        windows: WindowsArgument { windows, image: &from.sizes[2..] },
+        image_strides: &from,
+        column_strides: &to,
+    };
+    cx.run_threads(&spec, &arguments, to.numel() as u64)
+}
+
+/// Sums the columns of [`unfold`] into `image`.
+pub fn fold(cx: &Context, windows: &Windows, columns: &View, image: &View) -> Result<()> {
+    let (from, to) = (batched(columns, 1), batched(image, 2));
+    if to.numel() == 0 {
+        return Ok(());
+    }
+    let spec = Col2im { dtype: from.dtype, index: index_type(&[&from, &to]), channels_last: is_channels_last(&to) };
+    let arguments = Col2imArguments {
+        image: &to,
+        columns: &from,
+        numel: to.numel(),
+        channels: to.sizes[1],
+        windows: WindowsArgument { windows, image: &to.sizes[2..] },
+        column_strides: &from,
+        image_strides: &to,
+    };
+    cx.run_threads(&spec, &arguments, to.numel() as u64)
 }
 
 impl<'a> Windows<'a> {
@@ -26,7 +73,7 @@ impl<'a> Windows<'a> {
         })
     }
 
-    /// Elements of a window.
+    /// Number of elements of a window.
     pub fn area(&self) -> i64 {
         self.kernel.iter().product()
     }
@@ -38,13 +85,13 @@ impl<'a> Windows<'a> {
     }
 }
 
-/// Windows on an image of a size, as a kernel's parameter.
+/// Kernel parameter: the windows on an image of a size.
 struct ImageWindows;
 
 /// Windows on an image of a size.
-pub struct WindowsArgument<'a> {
-    pub windows: &'a Windows<'a>,
-    pub image: &'a [i64],
+struct WindowsArgument<'a> {
+    windows: &'a Windows<'a>,
+    image: &'a [i64],
 }
 
 /// Windows on an image in a kernel.
@@ -79,20 +126,20 @@ impl Parameter for ImageWindows {
     }
 }
 
-/// Everything that changes the code of the kernel that lists windows.
+/// Specialisation of the kernel that lists windows: everything that changes its code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Im2col {
-    /// Elements as bits: they are only moved.
-    pub dtype: DType,
-    pub index: ScalarType,
+struct Im2col {
+    /// Elements as bits: they are only copied.
+    dtype: DType,
+    index: ScalarType,
 }
 
 parameters! {
-    pub Im2col as s => Im2colArguments, Im2colParameters {
+    Im2col as s => Im2colArguments, Im2colParameters {
         columns: WriteRange = s.dtype,
         image: ReadRange = s.dtype,
         numel: Index = s.index,
-        /// Elements of a window in all channels.
+        /// Number of elements of a window in all channels.
         height: Index = s.index,
         windows: ImageWindows,
         image_strides: ImageStrides = (s.index, 2),
@@ -111,7 +158,7 @@ impl KernelSpec for Im2col {
         let i = linear_id(b, index);
         b.if_(i.lt(p.numel), || {
             let column = Coordinates::new(i, p.height, &[blocks[0] * blocks[1]], false);
-            // The window's place in the image, and the element's in the window.
+            // The window's position in the image, and the element's position in the window.
             let (block, row) = (column.at[0], column.channel);
             let corner = [block / blocks[1], block % blocks[1]];
             let width = kernel[1].cast(index);
@@ -123,24 +170,24 @@ impl KernelSpec for Im2col {
                 .map(|(d, &k)| corner[d] * stride[d] - padding[d] + k * dilation[d])
                 .collect();
             let inside = (0..2).fold(b.bool(true), |ok, d| ok & at[d].ge(0) & at[d].lt(size[d]));
-            let place = Coordinates { batch: column.batch, channel: above / kernel[0].cast(index), at };
+            let coordinates = Coordinates { batch: column.batch, channel: above / kernel[0].cast(index), at };
             let value = b.var(b.constant_of(compute, 0.0));
-            b.if_(inside, || value.set(p.image.load(p.image_strides.element(&place))));
+            b.if_(inside, || value.set(p.image.load(p.image_strides.element(&coordinates))));
             p.columns.store(p.column_strides.element(&column), value.get());
         });
     }
 }
 
-/// Everything that changes the code of the kernel that adds windows up.
+/// Specialisation of the kernel that sums windows: everything that changes its code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Col2im {
-    pub dtype: DType,
-    pub index: ScalarType,
-    pub channels_last: bool,
+struct Col2im {
+    dtype: DType,
+    index: ScalarType,
+    channels_last: bool,
 }
 
 parameters! {
-    pub Col2im as s => Col2imArguments, Col2imParameters {
+    Col2im as s => Col2imArguments, Col2imParameters {
         image: Output = s.dtype,
         columns: Input = s.dtype,
         numel: Index = s.index,
@@ -160,14 +207,14 @@ impl KernelSpec for Col2im {
         let WindowsParams { kernel, dilation, padding, stride, size, blocks } = p.windows;
         let (dtype, index) = (self.dtype, self.index);
         let i = linear_id(b, index);
-        // Of bools, whether any is true.
+        // For bools, whether any is true.
         let compute = if dtype == DType::Bool { ScalarType::I32 } else { dtype.compute() };
         b.if_(i.lt(p.numel), || {
             let at = Coordinates::new(i, p.channels, &size, self.channels_last);
             let sum = b.var(b.constant_of(compute, 0.0));
             let one = b.i32(1);
             for_each(b, &[[b.i32(0), kernel[0], one], [b.i32(0), kernel[1], one]], |k| {
-                // How far the window's corner is from the first one's.
+                // Distance between the window's corner and the first window's.
                 let distance: Vec<Value> = (0..2).map(|d| at.at[d] + padding[d] - k[d] * dilation[d]).collect();
                 let block: Vec<Value> = (0..2).map(|d| distance[d].max(0) / stride[d]).collect();
                 let shows = (0..2).fold(b.bool(true), |ok, d| {

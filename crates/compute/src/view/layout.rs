@@ -1,5 +1,5 @@
-//! How operands of one shape are walked together: dimensions reordered, merged, and indexed in 32
-//! or 64 bits.
+//! The iteration over operands of one shape: dimensions are reordered, merged, and indexed in 32 or
+//! 64 bits.
 
 use crate::view::{Dims, View, is_contiguous};
 use dml_engine::interface::Index;
@@ -7,13 +7,13 @@ use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::{Builder, ScalarType, Value};
 use smallvec::SmallVec;
 
-/// The order in which PyTorch walks operands: dimensions from fastest to slowest, decided by the
-/// operands' strides in order (TensorIterator's rule, which is what keeps channels-last results
-/// channels-last).
+/// The order of iteration: dimensions from fastest to slowest. The first operand whose strides
+/// distinguish two dimensions determines their order, so that results of channels-last inputs are
+/// channels-last.
 pub fn order(sizes: &[i64], operands: &[&[i64]]) -> SmallVec<[usize; 6]> {
     let rank = sizes.len();
     let mut perm: SmallVec<[usize; 6]> = (0..rank).rev().collect();
-    // 1: the two must change places; -1: they are in order; 0: nobody says.
+    // 1: the two must be exchanged; -1: they are in order; 0: undetermined.
     let compare = |d0: usize, d1: usize| -> i32 {
         for strides in operands {
             let (s0, s1) = (strides[d0], strides[d1]);
@@ -45,7 +45,7 @@ pub fn order(sizes: &[i64], operands: &[&[i64]]) -> SmallVec<[usize; 6]> {
     perm
 }
 
-/// Strides of a new dense tensor whose dimensions lie in memory in `order` (fastest first).
+/// Strides of a new dense tensor with dimensions in memory order `order` (fastest first).
 pub fn dense_strides(sizes: &[i64], order: &[usize]) -> Dims {
     let mut strides = Dims::from_elem(0, sizes.len());
     let mut step = 1;
@@ -56,15 +56,15 @@ pub fn dense_strides(sizes: &[i64], order: &[usize]) -> Dims {
     strides
 }
 
-/// Strides that a pointwise operator gives its result: the inputs' own where they agree and are
-/// dense, else by [`order`]. Inputs are already expanded to `sizes`.
+/// Strides of a pointwise operator's result: the inputs' own if they agree and are dense, otherwise
+/// dense in [`order`]. Inputs are already expanded to `sizes`.
 pub fn result_strides(sizes: &[i64], inputs: &[&View]) -> Dims {
     let strides: SmallVec<[&[i64]; 4]> = inputs.iter().map(|t| t.strides.as_slice()).collect();
-    joint_strides(sizes, &strides)
+    result_strides_of(sizes, &strides)
 }
 
 /// [`result_strides`] for inputs of these strides.
-pub fn joint_strides(sizes: &[i64], inputs: &[&[i64]]) -> Dims {
+pub fn result_strides_of(sizes: &[i64], inputs: &[&[i64]]) -> Dims {
     if inputs.iter().all(|strides| is_contiguous(sizes, strides)) {
         return View::contiguous_strides(sizes);
     }
@@ -74,8 +74,7 @@ pub fn joint_strides(sizes: &[i64], inputs: &[&[i64]]) -> Dims {
     dense_strides(sizes, &order(sizes, inputs))
 }
 
-/// Whether a tensor's elements fill the memory from the first to the last one, each a place of its
-/// own.
+/// Whether a tensor's elements fill the memory from the first to the last one without sharing.
 pub fn is_dense(t: &View) -> bool {
     are_dense(&t.sizes, &t.strides)
 }
@@ -92,7 +91,8 @@ fn are_dense(sizes: &[i64], strides: &[i64]) -> bool {
         })
 }
 
-/// The strides of `torch.empty_like(t)`: its own if it is dense, else dense ones in the same order.
+/// The strides of a new tensor like `t`: its own if it is dense, otherwise dense ones in the same
+/// order.
 pub fn preserved_strides(t: &View) -> Dims {
     if is_dense(t) {
         return t.strides.clone();
@@ -100,13 +100,13 @@ pub fn preserved_strides(t: &View) -> Dims {
     dense_strides(&t.sizes, &order(&t.sizes, &[&t.strides]))
 }
 
-/// Elements that a 32-bit index may reach: their offset in bytes stays below 4 GiB whatever the
-/// dtype, and drivers (NVIDIA's 580.159 among them) multiply a 32-bit index in 32 bits.
-pub const SHORT: i64 = 1 << 29;
+/// Maximum number of elements for a 32-bit index: the offset in bytes stays below 4 GiB for every
+/// dtype, since drivers (NVIDIA's 580.159 among them) multiply a 32-bit index in 32 bits.
+pub const MAX_INDEX_32: i64 = 1 << 29;
 
-/// The type of an index that reaches `reach` elements: u32 or u64.
+/// The integer type of an index up to `reach`: u32 or u64.
 pub fn index_type(reach: i64) -> ScalarType {
-    if reach < SHORT { ScalarType::U32 } else { ScalarType::U64 }
+    if reach < MAX_INDEX_32 { ScalarType::U32 } else { ScalarType::U64 }
 }
 
 /// Operands of one shape with dimensions reordered (fastest first) and merged where every operand
@@ -117,28 +117,28 @@ pub struct Layout {
     pub sizes: Dims,
     /// Strides of each operand, in elements.
     pub strides: SmallVec<[Dims; 4]>,
-    /// As [`index_type`] says of the furthest index and offset.
+    /// The [`index_type`] of the largest index and offset.
     pub index: ScalarType,
 }
 
 impl Layout {
-    /// The operands must have the same sizes; the first one's strides decide the walk.
+    /// The operands must have the same sizes; the first one's strides determine the order.
     pub fn new(operands: &[&View]) -> Layout {
         let all: SmallVec<[&[i64]; 4]> = operands.iter().map(|t| t.strides.as_slice()).collect();
         let sizes = &operands[0].sizes;
-        Layout::walk(sizes, &all, &order(sizes, &all))
+        Layout::in_order(sizes, &all, &order(sizes, &all))
     }
 
-    /// Operands of these sizes, walked in row-major order: element `i` of the walk has the
-    /// row-major index `i`.
+    /// Operands of these sizes, iterated over in row-major order: element `i` has the row-major
+    /// index `i`.
     pub fn row_major(sizes: &[i64], operands: &[&[i64]]) -> Layout {
         let order: SmallVec<[usize; 6]> = (0..sizes.len()).rev().collect();
-        Layout::walk(sizes, operands, &order)
+        Layout::in_order(sizes, operands, &order)
     }
 
-    /// Operands of these sizes, walked in an order of dimensions (fastest first). Strides may be
-    /// negative.
-    pub fn walk(sizes: &[i64], all: &[&[i64]], order: &[usize]) -> Layout {
+    /// Operands of these sizes, iterated over in an order of dimensions (fastest first). Strides
+    /// may be negative.
+    pub fn in_order(sizes: &[i64], all: &[&[i64]], order: &[usize]) -> Layout {
         let mut merged = Dims::new();
         let mut strides: SmallVec<[Dims; 4]> = all.iter().map(|_| Dims::new()).collect();
         for &d in order {
@@ -166,17 +166,17 @@ impl Layout {
         Layout { sizes: merged, strides, index: index_type(reach) }
     }
 
-    /// What a kernel is specialised by.
+    /// The specialisation of kernels with this layout.
     pub fn spec(&self) -> LayoutSpec {
         LayoutSpec { rank: self.rank() as u32, operands: self.strides.len() as u32, index: self.index }
     }
 
-    /// Dimensions after merging.
+    /// Number of dimensions after merging.
     pub fn rank(&self) -> usize {
         self.sizes.len()
     }
 
-    /// Whether operand `i` is one dense row.
+    /// Whether operand `i` is dense in the order of iteration.
     pub fn is_dense(&self, i: usize) -> bool {
         match self.rank() {
             0 => true,
@@ -199,21 +199,21 @@ pub struct LayoutParams<'b> {
     index: ScalarType,
 }
 
-/// The sizes and strides of a [`Layout`], as a kernel's parameter.
-pub struct Walked;
+/// Kernel parameter: the sizes and strides of a [`Layout`].
+pub struct LayoutParameter;
 
-/// What a kernel is specialised by in a [`Layout`].
+/// The specialisation of kernels by a [`Layout`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LayoutSpec {
-    /// Dimensions after merging.
+    /// Number of dimensions after merging.
     pub rank: u32,
-    /// Operands.
+    /// Number of operands.
     pub operands: u32,
-    /// The type of indices.
+    /// Integer type of indices.
     pub index: ScalarType,
 }
 
-impl Parameter for Walked {
+impl Parameter for LayoutParameter {
     type Type = LayoutSpec;
     type Argument<'a> = &'a Layout;
     type Declared<'b> = LayoutParams<'b>;
@@ -247,12 +247,12 @@ pub fn declare(b: &Builder, rank: usize, operands: usize, index: ScalarType) -> 
 }
 
 impl<'b> LayoutParams<'b> {
-    /// Elements of dimension `d` of the walk.
+    /// Number of elements of dimension `d`.
     pub fn size(&self, d: usize) -> Value<'b> {
         self.sizes[d]
     }
 
-    /// Offsets of every operand for the element `linear` of the walk.
+    /// Offsets of every operand for the element with index `linear`.
     pub fn offsets(&self, b: &'b Builder, linear: Value<'b>) -> Vec<Value<'b>> {
         let mut rest = linear;
         let mut offsets = vec![b.int(self.index, 0); self.operands];

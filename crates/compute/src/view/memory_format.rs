@@ -1,10 +1,9 @@
-//! Memory formats: which of two orders the dimensions of `[batch, channels, ..]` tensors have in
-//! memory.
+//! Memory formats: the two memory orders of `[batch, channels, ..]` tensors.
 
 use crate::view::layout::dense_strides;
 use crate::view::{Dims, View};
 
-/// Strides of a dense tensor whose channels (dimension 1) are the fastest.
+/// Strides of a dense tensor with channels (dimension 1) innermost.
 pub fn channels_last_strides(sizes: &[i64]) -> Dims {
     let mut order: Vec<usize> = (2..sizes.len()).rev().collect();
     order.insert(0, 1);
@@ -12,8 +11,7 @@ pub fn channels_last_strides(sizes: &[i64]) -> Dims {
     dense_strides(sizes, &order)
 }
 
-/// Whether strides say that channels are the fastest; PyTorch's rule for tensors whose sizes leave
-/// it open.
+/// Whether strides mean channels last, also for tensors whose sizes leave it open.
 pub fn is_channels_last(t: &View) -> bool {
     if !matches!(t.dim(), 4 | 5) || t.strides[1] == 0 || t.sizes.contains(&0) {
         return false;
@@ -28,7 +26,7 @@ pub fn is_channels_last(t: &View) -> bool {
     t.strides[0] >= least && least != t.strides[1]
 }
 
-/// Strides of a dense tensor of the wanted order.
+/// Strides of a dense tensor in the requested order.
 pub fn strides(sizes: &[i64], last: bool) -> Dims {
     if last { channels_last_strides(sizes) } else { View::contiguous_strides(sizes) }
 }

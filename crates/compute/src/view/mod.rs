@@ -1,4 +1,4 @@
-//! Views: strided memory, of a device or of the host, borrowed from the caller for one call.
+//! Views: strided memory, on a device or the host, borrowed from the caller for one call.
 
 pub mod layout;
 pub mod memory_format;
@@ -11,24 +11,24 @@ use smallvec::SmallVec;
 /// Sizes or strides, in elements.
 pub type Dims = SmallVec<[i64; 6]>;
 
-/// Where the memory of a view is.
+/// The location of a view's memory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// Host memory.
     Host,
-    /// Memory of the engine's device of this index. Addresses of two devices may be equal.
+    /// Memory of the engine's device with this index. Addresses on two devices may be equal.
     Device(u8),
-    /// Memory of a device that the engine does not know.
-    Foreign,
+    /// Memory of a device that the engine does not manage.
+    OtherDevice,
 }
 
-/// Whether elements of these sizes and strides lie in row-major order with no gaps.
+/// Whether elements with these sizes and strides are in row-major order without gaps.
 pub fn is_contiguous(sizes: &[i64], strides: &[i64]) -> bool {
     let mut expected = 1;
     for (&n, &s) in sizes.iter().zip(strides).rev() {
         if n != 1 {
             if s != expected {
-                // Elements that there are none of lie in any order.
+                // An empty tensor is in any order.
                 return sizes.contains(&0);
             }
             expected *= n;
@@ -39,13 +39,13 @@ pub fn is_contiguous(sizes: &[i64], strides: &[i64]) -> bool {
 
 /// Strided memory with a dtype and a shape. `sizes` and `strides` are in elements.
 ///
-/// A view owns nothing: its memory belongs to the caller, which keeps it for the time of the call.
+/// A view owns nothing: its memory belongs to the caller, and is valid for the time of the call.
 #[derive(Debug)]
 pub struct View {
-    /// The caller's name for the object that has exactly this view, opaque here; 0 for views that
-    /// were derived from one.
+    /// The caller's opaque handle of the object with exactly this view; 0 for views that were
+    /// derived from one.
     pub handle: usize,
-    /// Address of the first element: on the device, or of the host if `location` is
+    /// Address of the first element: on the device, or on the host if `location` is
     /// [`Location::Host`].
     pub data: u64,
     /// Type of the elements.
@@ -54,31 +54,32 @@ pub struct View {
     pub location: Location,
     /// Elements in each dimension.
     pub sizes: Dims,
-    /// Step of each dimension, in elements.
+    /// Stride of each dimension, in elements.
     pub strides: Dims,
-    /// Bytes of the whole allocation, as addresses of `location`.
+    /// Address range of the whole allocation, in the address space of `location`.
     pub storage: AddressRange,
-    /// The dtype is a default rather than a choice, as that of a bare number: it gives way to the
-    /// dtypes of other operands.
+    /// Whether the dtype is a default, as for a bare number: in type promotion it counts less than
+    /// the dtypes of other operands.
     pub weak: bool,
-    /// The value of each element is the negative of what memory holds. Copies alone may see it set.
+    /// Lazy negation: the value of each element is the negative of what is in memory. Only copies
+    /// support it.
     pub negative: bool,
-    /// The value of each element is the complex conjugate of what memory holds.
+    /// Lazy conjugation: the value of each element is the complex conjugate of what is in memory.
     pub conjugate: bool,
 }
 
 impl Clone for View {
-    /// Written out, as the derived one copies sizes and strides number by number.
+    /// Not derived, since the derived implementation copies sizes and strides element by element.
     #[inline]
     fn clone(&self) -> View {
-        self.with(Dims::from_slice(&self.sizes), Dims::from_slice(&self.strides), self.data, self.handle)
+        self.with_layout(Dims::from_slice(&self.sizes), Dims::from_slice(&self.strides), self.data, self.handle)
     }
 }
 
 impl View {
-    /// Other sizes and strides, elsewhere in the same memory.
+    /// A view with other sizes and strides, at another address of the same memory.
     #[inline]
-    fn with(&self, sizes: Dims, strides: Dims, data: u64, handle: usize) -> View {
+    fn with_layout(&self, sizes: Dims, strides: Dims, data: u64, handle: usize) -> View {
         let View { dtype, location, storage, weak, negative, conjugate, .. } = *self;
         View { handle, data, dtype, location, sizes, strides, storage, weak, negative, conjugate }
     }
@@ -88,7 +89,7 @@ impl View {
         self.sizes.len()
     }
 
-    /// Number of elements; 1 for a view without dimensions.
+    /// Number of elements; 1 for a 0-dim view.
     pub fn numel(&self) -> i64 {
         self.sizes.iter().product()
     }
@@ -98,8 +99,8 @@ impl View {
         self.dtype.bytes()
     }
 
-    /// The bytes this view can touch: from its lowest to its highest element. Strides are not
-    /// negative.
+    /// The range of bytes that this view can access, from its lowest to its highest element.
+    /// Strides are not negative.
     pub fn range(&self) -> AddressRange {
         let mut last = 0;
         for (&n, &s) in self.sizes.iter().zip(&self.strides) {
@@ -111,32 +112,32 @@ impl View {
         AddressRange { start: self.data, end: self.data + (last as u64 + 1) * self.element_size() }
     }
 
-    /// Number of elements from the first to the highest that this view can touch, both included.
+    /// Number of elements from the first to the highest that this view can access, both included.
     pub fn reach(&self) -> i64 {
         ((self.range().end - self.data) / self.element_size()) as i64
     }
 
-    /// Whether elements lie in row-major order with no gaps.
+    /// Whether elements are in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
         is_contiguous(&self.sizes, &self.strides)
     }
 
-    /// Size of dimension `d`, which may be negative and must be in range.
+    /// Size of dimension `d`, which has to be in range; negative numbers count from the end.
     pub fn size(&self, d: i64) -> i64 {
         let d = if d < 0 { d + self.dim() as i64 } else { d };
         self.sizes[d as usize]
     }
 
-    /// The same memory with other sizes and strides, `offset` elements further.
+    /// The same memory with other sizes and strides, from `offset` elements further on.
     pub fn as_strided(&self, sizes: &[i64], strides: &[i64], offset: i64) -> View {
         let data = self.data.wrapping_add_signed(offset * self.element_size() as i64);
-        self.with(Dims::from_slice(sizes), Dims::from_slice(strides), data, 0)
+        self.with_layout(Dims::from_slice(sizes), Dims::from_slice(strides), data, 0)
     }
 
-    /// Broadcast to `sizes`: new and size-1 dimensions get stride 0. The caller has checked that it
-    /// fits.
+    /// The view broadcast to `sizes`: new and size-1 dimensions get stride 0. The caller has
+    /// checked that the sizes are compatible.
     pub fn expand(&self, sizes: &[i64]) -> View {
-        self.with(Dims::from_slice(sizes), self.expanded_strides(sizes), self.data, 0)
+        self.with_layout(Dims::from_slice(sizes), self.expanded_strides(sizes), self.data, 0)
     }
 
     /// The strides of [`expand`](Self::expand).
@@ -151,28 +152,28 @@ impl View {
         strides
     }
 
-    /// Dimensions reordered: dimension `d` of the result is `order[d]` of this one.
+    /// The view with reordered dimensions: dimension `d` of the result is `order[d]` of this one.
     pub fn permute(&self, order: &[usize]) -> View {
         let sizes: Dims = order.iter().map(|&d| self.sizes[d]).collect();
         let strides: Dims = order.iter().map(|&d| self.strides[d]).collect();
         self.as_strided(&sizes, &strides, 0)
     }
 
-    /// Two dimensions exchanged.
+    /// The view with two dimensions exchanged.
     pub fn transpose(&self, a: usize, b: usize) -> View {
         let mut order: SmallVec<[usize; 6]> = (0..self.dim()).collect();
         order.swap(a, b);
         self.permute(&order)
     }
 
-    /// A part of dimension `dim`: `length` elements from `start`.
+    /// A range of dimension `dim`: `length` elements from `start`.
     pub fn narrow(&self, dim: usize, start: i64, length: i64) -> View {
         let mut sizes = self.sizes.clone();
         sizes[dim] = length;
         self.as_strided(&sizes, &self.strides.clone(), start * self.strides[dim])
     }
 
-    /// Row-major strides of `sizes`.
+    /// Row-major strides for `sizes`.
     pub fn contiguous_strides(sizes: &[i64]) -> Dims {
         let mut strides: Dims = SmallVec::from_elem(1, sizes.len());
         for d in (0..sizes.len().saturating_sub(1)).rev() {
@@ -181,7 +182,7 @@ impl View {
         strides
     }
 
-    /// `[2, 3] float32`, for error messages.
+    /// A description such as `[2, 3] float32`, for error messages.
     pub fn describe(&self) -> String {
         format!("{:?} {}", self.sizes.as_slice(), self.dtype)
     }

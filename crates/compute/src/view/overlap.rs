@@ -2,9 +2,9 @@
 
 use crate::view::{Dims, View};
 
-/// Whether the bytes between the first and the last element of two views meet. Memory of different
-/// devices never does, whatever its addresses.
-pub fn touches(a: &View, b: &View) -> bool {
+/// Whether the byte ranges from the first to the last element of two views overlap. Memory of
+/// different devices never does, even with equal addresses.
+pub fn ranges_overlap(a: &View, b: &View) -> bool {
     if a.location != b.location {
         return false;
     }
@@ -12,13 +12,14 @@ pub fn touches(a: &View, b: &View) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// Whether several elements have one address, because the view is expanded. An empty one has no
-/// elements.
+/// Whether several elements have one address, because the view is expanded. False for an empty
+/// view.
 pub fn is_expanded(t: &View) -> bool {
     t.sizes.iter().zip(&t.strides).any(|(&n, &s)| n > 1 && s == 0) && t.numel() != 0
 }
 
-/// An expanded view without its repetitions, for operators that write the same value everywhere.
+/// An expanded view with size 1 in its expanded dimensions, for operators that write the same value
+/// everywhere.
 pub fn unexpanded(t: &View) -> View {
     let sizes: Dims = t.sizes.iter().zip(&t.strides).map(|(&n, &s)| if s == 0 { n.min(1) } else { n }).collect();
     t.as_strided(&sizes, &t.strides, 0)
@@ -49,9 +50,9 @@ mod tests {
     #[test]
     fn equal_addresses_of_two_devices_are_different_memory() {
         let [a, b] = [0, 1].map(|device| floats(Location::Device(device), 4096, 8));
-        assert!(touches(&a, &a.narrow(0, 7, 1)));
-        assert!(!touches(&a, &b));
-        assert!(!touches(&a, &floats(Location::Device(0), 4096 + 32, 8)));
+        assert!(ranges_overlap(&a, &a.narrow(0, 7, 1)));
+        assert!(!ranges_overlap(&a, &b));
+        assert!(!ranges_overlap(&a, &floats(Location::Device(0), 4096 + 32, 8)));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! `d3d11TokenizedProgramFormat.hpp`.
 
 /// Adds words: `out[i] = a[i] + b[i] + groups`, for `i` below `n`. Its parameters are the addresses
-/// of `a`, `b` and `out`, and `n`, 28 bytes; behind them comes the number of workgroups, each of
-/// 64.
+/// of `a`, `b` and `out`, and `n`, 28 bytes; they are followed by the number of workgroups, of 64
+/// invocations each.
 pub fn add() -> Vec<u8> {
     let [r0, r1] = [0, 1];
     let [x, y, z, w] = [0, 1, 2, 3];
@@ -62,14 +62,14 @@ fn constant(word: u32) -> [u32; 4] {
     [0x0030_800a | (word % 4) << 4, 0, 0, word / 4]
 }
 
-/// The buffer whose number is in a component of r0. `components` says which of a row are meant, and
-/// how.
+/// The buffer whose index is in a component of r0. `components` selects the components of the
+/// access.
 fn memory(components: u32, component: u32) -> [u32; 4] {
     let [register, index] = from(0, component);
     [0x0421_e000 | components, 0, register, index]
 }
 
-/// The file of a kernel of these tokens: no inputs, no outputs, and the code.
+/// The container of a kernel with these tokens: without inputs and outputs.
 fn container(code: &[u32]) -> Vec<u8> {
     const COMPUTE_5_1: u32 = 5 << 16 | 0x51;
     let program: Vec<u32> = [COMPUTE_5_1, code.len() as u32 + 2].into_iter().chain(code.iter().copied()).collect();
@@ -94,8 +94,8 @@ fn container(code: &[u32]) -> Vec<u8> {
     [b"DXBC".as_slice(), &sum, &summed].concat()
 }
 
-/// The container's checksum: MD5, but for the end, where the length stands in front of the last
-/// bytes, and a second form of it at the end.
+/// The container's checksum: MD5 with another padding. The last block begins with the length and
+/// ends with a second form of the length.
 fn checksum(bytes: &[u8]) -> [u32; 4] {
     let mut state = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
     let (blocks, rest) = bytes.as_chunks::<64>();
@@ -142,7 +142,7 @@ fn mix(state: &mut [u32; 4], block: &[u8; 64]) {
 
 #[test]
 fn md5_is_md5() {
-    // Of no bytes (RFC 1321), whose one block is made by hand.
+    // The hash of an empty message (RFC 1321), whose single block is written by hand.
     let mut state = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
     let mut block = [0; 64];
     block[0] = 0x80;

@@ -1,4 +1,4 @@
-//! What the tests share: the device under test, and memory that the host fills and reads.
+//! Shared by the tests: the device under test, and memory that the host fills and reads.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -6,8 +6,8 @@ use dml_d3d12::{Gpu, Recorder, Segment};
 use dml_gpu::traits::*;
 use dml_gpu::{MemoryClass, OpenOptions};
 
-/// A new device of the first adapter, be it one that runs no kernel; `None`, and why, where there
-/// is none.
+/// A new device of the first adapter, also of one that runs no kernels; `None`, with a printed
+/// reason, if there is no adapter.
 pub fn gpu() -> Option<Gpu> {
     let usable = dml_d3d12::adapters();
     let first = usable.as_ref().ok().and_then(|all| all.first()).or(dml_d3d12::adapters_without_kernels().first());
@@ -19,7 +19,7 @@ pub fn gpu() -> Option<Gpu> {
     Some(adapter.open_with(&options).expect("it opens"))
 }
 
-/// A segment that the host filled.
+/// A segment with these bytes.
 pub fn upload(gpu: &Gpu, bytes: &[u8]) -> Segment {
     let segment = gpu.allocate(bytes.len() as u64, MemoryClass::Upload).expect("memory");
     fill(&segment, bytes);
@@ -37,11 +37,11 @@ pub fn fill(segment: &Segment, bytes: &[u8]) {
 /// Reads mapped memory.
 pub fn bytes_of(segment: &Segment) -> Vec<u8> {
     let from = segment.host_ptr().expect("mapped memory");
-    // SAFETY: the segment is mapped and so long, and the GPU is done with it.
+    // SAFETY: the segment is mapped, long enough, and not in use by the GPU.
     unsafe { std::slice::from_raw_parts(from.as_ptr(), segment.bytes() as usize) }.to_vec()
 }
 
-/// What a segment holds after everything that was recorded.
+/// The content of a segment after all recorded commands.
 pub fn download(gpu: &Gpu, recorder: &mut Recorder, from: &Segment) -> Vec<u8> {
     let to = gpu.allocate(from.bytes(), MemoryClass::Readback).expect("memory");
     recorder.copy(from, 0, &to, 0, from.bytes()).expect("recorded");

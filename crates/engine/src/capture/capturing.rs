@@ -1,103 +1,52 @@
-//! What a capture has collected so far.
+//! A capture in progress: the commands that it has collected, and the memory that they name.
 
 use crate::backend::Gpu;
 use crate::capture::constants::{Constant, Constants};
 use crate::capture::draws::Draws;
+use crate::commands::list::{CommandList, bytes_in_memory};
 use crate::error::Error;
-use crate::kernels::kernel::KernelRef;
 use crate::kernels::launch::Launch;
 use crate::memory::device_memory::DeviceMemory;
 use crate::memory::range::AddressRange;
 use rustc_hash::FxHashSet;
+use std::sync::Arc;
 use std::thread::ThreadId;
-
-type Span = std::ops::Range<usize>;
-
-/// One captured command.
-#[derive(Clone)]
-pub(crate) enum Node {
-    Launch {
-        kernel: KernelRef,
-        /// Its push constants in the byte arena.
-        push: Span,
-        groups: [u32; 3],
-        /// As [`Launch::work`].
-        work: u64,
-        accesses: Accesses,
-    },
-    /// Bytes of a constant to a segment, for lengths and addresses that the copy kernel cannot
-    /// take.
-    Copy { constant: usize, from: u64, slot: u32, to: u64, bytes: u64, accesses: Accesses },
-    /// A block was freed: what was written there need not be written if nothing reads it later.
-    Free { address: u64 },
-}
-
-/// Where a node's ranges are in the range arena.
-#[derive(Clone)]
-pub(crate) struct Accesses {
-    reads: Span,
-    writes: Span,
-}
-
-impl Node {
-    /// Reads and writes.
-    pub(crate) fn ranges<'r>(&self, arena: &'r [AddressRange]) -> (&'r [AddressRange], &'r [AddressRange]) {
-        match self {
-            Self::Launch { accesses, .. } | Self::Copy { accesses, .. } => {
-                (&arena[accesses.reads.clone()], &arena[accesses.writes.clone()])
-            }
-            Self::Free { .. } => (&[], &[]),
-        }
-    }
-
-    /// Waits for the node's kernel, or compiles it.
-    pub(crate) fn compile(&self, gpu: &Gpu) -> Result<(), Error> {
-        match self {
-            Self::Launch { kernel, .. } => kernel.pipeline(gpu).map(drop),
-            Self::Copy { .. } | Self::Free { .. } => Ok(()),
-        }
-    }
-}
 
 /// A capture in progress.
 pub(crate) struct Capturing {
     pub(crate) id: u64,
+    /// The device's index, for messages.
+    device: usize,
     thread: ThreadId,
-    /// The pool that it allocates from.
+    /// The pool of memory that it allocates from.
     pub(crate) pool: u32,
-    pub(crate) nodes: Vec<Node>,
-    /// Launches and copies among them.
-    pub(crate) commands: u32,
-    /// Arenas of the nodes.
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) ranges: Vec<AddressRange>,
+    /// Launches, copies and frees. The staged bytes of copies lie in the constants.
+    pub(crate) commands: CommandList,
     /// Uploads, indirect parameters and tables.
     pub(crate) constants: Constants,
-    /// What was drawn from each generator.
+    /// The random numbers that were drawn from each generator.
     pub(crate) draws: Draws,
-    /// Where replays put the generators' states, or 0.
+    /// The address to which replays write the states of the generators, or 0.
     pub(crate) random: u64,
     /// A kernel may report an index error.
     pub(crate) reports: bool,
-    /// Segments that the nodes name.
+    /// Segments whose memory the commands access.
     pub(crate) pinned: FxHashSet<u32>,
     /// Blocks in use that were allocated by this capture.
     pub(crate) allocated: FxHashSet<u64>,
-    /// Why there will be no graph.
+    /// The first error, because of which there will be no graph.
     pub(crate) failed: Option<Error>,
 }
 
 impl Capturing {
     /// A capture by the calling thread.
-    pub(crate) fn new(id: u64, pool: u32) -> Self {
+    pub(crate) fn new(device: usize, id: u64, pool: u32) -> Self {
         Self {
             id,
+            device,
             thread: std::thread::current().id(),
             pool,
-            nodes: Vec::new(),
-            commands: 0,
-            bytes: Vec::new(),
-            ranges: Vec::new(),
+            commands: CommandList::for_batch(),
             constants: Constants::default(),
             draws: Draws::default(),
             random: 0,
@@ -108,23 +57,31 @@ impl Capturing {
         }
     }
 
-    /// It is the calling thread that captures.
-    pub(crate) fn mine(&self) -> bool {
+    /// Whether the calling thread is the one that captures.
+    pub(crate) fn is_own(&self) -> bool {
         self.thread == std::thread::current().id()
     }
 
-    /// Notes an error. The first one counts, and is what the end of the capture returns.
+    /// Fails the capture. The first error counts, and is what the end of the capture returns.
     pub(crate) fn fail(&mut self, error: Error) -> Error {
         self.failed.get_or_insert_with(|| error.clone());
         error
     }
 
-    /// What is captured after a failure would go on from something that did not happen.
-    fn sound(&self) -> Result<(), Error> {
-        self.failed.clone().map_or(Ok(()), Err)
+    /// Fails after a failure: later commands would depend on a command that was not captured.
+    /// Fails also when there is no room for more commands.
+    fn check(&mut self) -> Result<(), Error> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        if self.commands.is_full() {
+            return Err(self.fail(Error::graph(self.device, "a graph is being captured that has too many commands")));
+        }
+        Ok(())
     }
 
-    /// Some byte lies in a block that this capture allocated. A range may go over several blocks.
+    /// Whether some byte lies in a block that this capture allocated. A range may go over several
+    /// blocks.
     pub(crate) fn owns(&self, memory: &DeviceMemory, range: AddressRange) -> bool {
         let mut at = range.start;
         while at < range.end {
@@ -138,45 +95,43 @@ impl Capturing {
     }
 
     /// Captures a launch.
+    ///
+    /// # Errors
+    /// The error that the capture failed with; no memory for parameters.
     pub(crate) fn launch(&mut self, gpu: &Gpu, memory: &mut DeviceMemory, launch: &Launch<'_>) -> Result<(), Error> {
-        self.sound()?;
-        let from = self.bytes.len();
-        if launch.kernel.has_indirect_parameters() {
-            let place = self.constants.write(gpu, launch.params)?;
-            self.bytes.extend_from_slice(&place.address.to_ne_bytes());
-        } else {
-            if !launch.table.is_empty() {
-                let place = self.constants.write(gpu, launch.table)?;
-                self.bytes.extend_from_slice(&place.address.to_ne_bytes());
-            }
-            self.bytes.extend_from_slice(launch.params);
-        }
-        let accesses = self.access(memory, launch.reads, launch.writes);
-        let push = from..self.bytes.len();
-        self.commands += 1;
-        let (kernel, groups, work) = (launch.kernel.clone(), launch.groups, launch.work);
-        self.nodes.push(Node::Launch { kernel, push, groups, work, accesses });
+        self.check()?;
+        let in_memory = match bytes_in_memory(launch) {
+            Some(bytes) => Some(self.constants.write(gpu, bytes)?.address),
+            None => None,
+        };
+        self.pin(memory, launch.reads);
+        self.pin(memory, launch.writes);
+        self.commands.push_launch(launch, in_memory, None);
         Ok(())
     }
 
-    /// Keeps bytes for the graph's commands to read.
+    /// Copies bytes to memory of the graph, for its commands to read.
+    ///
+    /// # Errors
+    /// The error that the capture failed with; no memory.
     pub(crate) fn constant(&mut self, gpu: &Gpu, data: &[u8]) -> Result<Constant, Error> {
-        self.sound()?;
+        self.check()?;
         self.constants.write(gpu, data)
     }
 
-    /// Captures a copy of a constant of `bytes` bytes to an address of the device.
-    pub(crate) fn copy(&mut self, memory: &mut DeviceMemory, from: Constant, dst: u64, bytes: u64) {
-        if let Some((slot, to)) = memory.locate(dst, bytes) {
-            let accesses = self.access(memory, &[], &[AddressRange::new(dst, bytes)]);
-            let (constant, from) = (from.segment, from.offset);
-            self.commands += 1;
-            self.nodes.push(Node::Copy { constant, from, slot, to, bytes, accesses });
+    /// Captures a copy of a constant to a range of device memory, which is in one segment.
+    pub(crate) fn copy(&mut self, memory: &mut DeviceMemory, from: Constant, to: AddressRange) {
+        if let Some((segment, offset)) = memory.locate_segment(to.start, to.end - to.start) {
+            let segment = Arc::clone(segment);
+            self.pin(memory, &[to]);
+            self.commands.push_copy(from.staged, segment, offset, to);
         }
     }
 
-    fn access(&mut self, memory: &mut DeviceMemory, reads: &[AddressRange], writes: &[AddressRange]) -> Accesses {
-        for range in reads.iter().chain(writes) {
+    /// Keeps the segments of these ranges from being given back to the driver, as long as the graph
+    /// lives.
+    fn pin(&mut self, memory: &mut DeviceMemory, ranges: &[AddressRange]) {
+        for range in ranges {
             // Tensors that are neighbours may be named as one range, across segments that are
             // neighbours.
             let mut at = range.start;
@@ -190,23 +145,12 @@ impl Capturing {
                 at = end;
             }
         }
-        self.note(reads, writes)
-    }
-
-    /// Keeps ranges in the arena.
-    pub(crate) fn note(&mut self, reads: &[AddressRange], writes: &[AddressRange]) -> Accesses {
-        let mut keep = |ranges: &[AddressRange]| {
-            let from = self.ranges.len();
-            self.ranges.extend_from_slice(ranges);
-            from..self.ranges.len()
-        };
-        Accesses { reads: keep(reads), writes: keep(writes) }
     }
 
     /// A block was freed.
     pub(crate) fn freed(&mut self, address: u64) {
-        if self.allocated.remove(&address) || self.mine() {
-            self.nodes.push(Node::Free { address });
+        if self.allocated.remove(&address) || self.is_own() {
+            self.commands.push_free(address);
         }
     }
 }

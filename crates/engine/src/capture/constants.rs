@@ -1,12 +1,16 @@
-//! Bytes that a graph's commands read and nobody writes: uploads, indirect parameters and tables.
+//! The constants of a graph, bytes that its commands read and nobody writes: uploads, indirect
+//! parameters and tables.
 
 use crate::backend::{Gpu, Segment};
+use crate::commands::list::StagedBytes;
 use crate::error::Error;
 use crate::memory::mapped::mapped;
 use dml_gpu::MemoryClass;
 use dml_gpu::traits::*;
 
+/// The least bytes of a segment.
 const SEGMENT: u64 = 256 << 10;
+/// Constants begin at multiples of this.
 const ALIGN: u64 = 16;
 
 /// The segments of a graph's constants.
@@ -17,15 +21,19 @@ pub(crate) struct Constants {
     used: u64,
 }
 
-/// Bytes that were written to a segment, and where they lie.
+/// Where the bytes of a constant are.
 pub(crate) struct Constant {
-    pub(crate) segment: usize,
-    pub(crate) offset: u64,
+    /// For a copy command. Its segment is an index into [`Constants::into_segments`].
+    pub(crate) staged: StagedBytes,
+    /// For a kernel.
     pub(crate) address: u64,
 }
 
 impl Constants {
-    /// Keeps a copy of `data`.
+    /// Copies `data`, some megabytes at most, to a segment.
+    ///
+    /// # Errors
+    /// No memory; [`dml_gpu::Error::DeviceLost`].
     pub(crate) fn write(&mut self, gpu: &Gpu, data: &[u8]) -> Result<Constant, Error> {
         let bytes = data.len() as u64;
         if self.segments.last().is_none_or(|segment| self.used + bytes > segment.bytes()) {
@@ -40,9 +48,11 @@ impl Constants {
         // segment.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), host.as_ptr().add(offset as usize), data.len()) };
         self.used = (offset + bytes).next_multiple_of(ALIGN);
-        Ok(Constant { segment: at, offset, address: segment.address() + offset })
+        let staged = StagedBytes { segment: at as u32, offset: offset as u32 };
+        Ok(Constant { staged, address: segment.address() + offset })
     }
 
+    /// The segments, by the numbers of [`StagedBytes::segment`].
     pub(crate) fn into_segments(self) -> Vec<Segment> {
         self.segments
     }

@@ -1,5 +1,5 @@
-//! What a thread's calls are collected in while it captures a graph, in place of the queue's
-//! pending batch. What becomes of it is [`crate::graph`]'s.
+//! Captures in progress: while a thread captures a graph, its commands are collected here and not
+//! in the queue's pending batch. [`crate::graph`] makes a graph of them.
 
 pub(crate) mod capturing;
 pub(crate) mod constants;

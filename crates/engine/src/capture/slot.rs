@@ -1,4 +1,4 @@
-//! The place for the one capture that a device may have, and which calls belong to it.
+//! The slot for the one capture that a device may have, and which calls belong to the capture.
 
 use crate::backend::Gpu;
 use crate::capture::capturing::Capturing;
@@ -20,7 +20,7 @@ impl CaptureSlot {
         Self { device, current: None, begun: 0 }
     }
 
-    /// Some thread is capturing.
+    /// Whether some thread is capturing.
     #[inline]
     pub(crate) fn is_some(&self) -> bool {
         self.current.is_some()
@@ -28,10 +28,10 @@ impl CaptureSlot {
 
     /// The calling thread's capture.
     pub(crate) fn here(&mut self) -> Option<&mut Capturing> {
-        self.current.as_deref_mut().filter(|capture| capture.mine())
+        self.current.as_deref_mut().filter(|capture| capture.is_own())
     }
 
-    /// The capture of a number is in progress.
+    /// Whether the capture of this number is in progress.
     pub(crate) fn is(&self, number: u64) -> bool {
         self.current.as_ref().is_some_and(|capture| capture.id == number)
     }
@@ -42,13 +42,13 @@ impl CaptureSlot {
     /// [`Error::Graph`] when another is in progress.
     pub(crate) fn begin(&mut self, pool: u32) -> Result<u64, Error> {
         if let Some(other) = &self.current {
-            let whose = if other.mine() { "this" } else { "another" };
+            let whose = if other.is_own() { "this" } else { "another" };
             let what = format!("a graph is being captured by {whose} thread; a device captures one at a time");
             return Err(self.error(what));
         }
         let number = self.begun;
         self.begun += 1;
-        self.current = Some(Box::new(Capturing::new(number, pool)));
+        self.current = Some(Box::new(Capturing::new(self.device, number, pool)));
         Ok(number)
     }
 
@@ -67,14 +67,14 @@ impl CaptureSlot {
         self.here().map_or(Ok(()), |capture| Err(capture.fail(error)))
     }
 
-    /// Captures a launch of the capturing thread. False if it must run: it is another thread's, and
-    /// uses no memory of the capture.
+    /// Captures a launch, if the calling thread is capturing. False if the launch must run: another
+    /// thread's capture, whose memory it does not use, or none.
     ///
     /// # Errors
-    /// [`Error::Graph`]; why the capture failed; no memory for parameters.
+    /// [`Error::Graph`]; the error that the capture failed with; no memory for parameters.
     pub(crate) fn launch(&mut self, gpu: &Gpu, memory: &mut DeviceMemory, launch: &Launch<'_>) -> Result<bool, Error> {
         let Some(capture) = &mut self.current else { return Ok(false) };
-        if capture.mine() {
+        if capture.is_own() {
             return capture.launch(gpu, memory, launch).map(|()| true);
         }
         if launch.reads.iter().chain(launch.writes).any(|&range| capture.owns(memory, range)) {

@@ -12,7 +12,7 @@ impl Device {
         self.queue.lock().memory.stats()
     }
 
-    /// The segments held from the driver and their blocks.
+    /// The segments allocated from the driver, and their blocks.
     pub fn memory_snapshot(&self) -> Vec<SegmentInfo> {
         self.queue.lock().memory.snapshot()
     }

@@ -5,19 +5,19 @@
 //! the order of the calls, with every intermediate rounded to its dtype, so its results have the
 //! bits of the single ones. An intermediate that was freed before the flush is never written. A
 //! fused kernel is compiled on the pool once its structure was met [`WORTH`] times; until it is
-//! there, the launches run one by one. The kernels are in the device's [store](KernelStore), as
-//! those of single launches.
+//! compiled, the launches run one by one.
 //!
-//! What must hold for the fused kernel to mean the same: an invocation reads all of its elements
-//! before it writes one, and touches no other's. So a result may lie exactly where an input or an
-//! earlier result lies, or apart from all of them; any other overlap ends the chain, and so does a
-//! read of part of a result.
+//! The fused kernel means the same as its launches because an invocation reads all of its elements
+//! before it writes one, and accesses no elements of other invocations. So a result may lie exactly
+//! where an input or an earlier result lies, or apart from all of them; any other overlap ends the
+//! chain, and so does a read of part of a result.
 
 use crate::fusion::parameters::{Packed, PackedNumber, PointwiseParameters};
 use crate::fusion::plan::{Plan, Wire};
+use crate::kernels::argument_block::ArgumentBlock;
 use crate::kernels::compiler;
-use crate::kernels::interface::ArgumentBlock;
 use crate::kernels::kernel::KernelRef;
+use crate::kernels::launch::{Launch, work_of};
 use crate::kernels::pointwise::{Pointwise, PointwiseInput};
 use crate::kernels::store::KernelStore;
 use crate::memory::range::AddressRange;
@@ -27,19 +27,21 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// A structure that comes this often is worth a kernel.
+/// How often a structure must come to be worth a kernel.
 const WORTH: u32 = 3;
-/// Launches of a chain.
+/// The most launches of a chain.
 const MAX_MEMBERS: usize = 64;
-/// Instructions of one element: a chain's kernel holds five copies.
+/// The most instructions for one element, of which the chain's kernel has five copies.
 const MAX_INSTRUCTIONS: usize = 2000;
-/// Bytes of parameters that any adapter takes as push constants.
+/// The most bytes of parameters: any adapter takes as many as push constants.
 const MAX_PARAMS: usize = 128;
-/// Structures that are counted.
+/// The most structures that are counted.
 const MAX_STRUCTURES: usize = 4096;
 
+/// A launch of the open chain.
 struct Member {
-    entry: usize,
+    /// The index of its command in the list.
+    command: usize,
     kernel: KernelRef,
     wires: SmallVec<[Wire; 4]>,
     numbers: SmallVec<[PackedNumber; 2]>,
@@ -47,12 +49,15 @@ struct Member {
     push: usize,
 }
 
+/// Memory that the chain reads and does not write.
 struct External {
     address: u64,
     dtype: DType,
+    /// It is one element for all.
     constant: bool,
 }
 
+/// A result of a launch of the chain.
 struct Output {
     address: u64,
     dtype: DType,
@@ -60,23 +65,25 @@ struct Output {
     live: bool,
 }
 
-/// What a chain's kernel depends on, as words: how many elements an invocation computes, each
-/// launch's kernel with where its inputs come from, and which results are written. It is what the
-/// kernel is found by.
+/// The structure of a chain as words: everything that its kernel depends on, and what the kernel is
+/// found by. The words are the elements of an invocation, each launch's kernel with where its
+/// inputs come from, and the results that are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Structure(Vec<u32>);
 
-/// The launches that are being fused.
+/// The open chain.
 pub(crate) struct Fusion {
     mode: FusionMode,
+    /// The kernels of single launches, and the fused ones.
     kernels: Arc<KernelStore>,
+    /// Elements of every launch of the chain.
     n: u32,
     members: Vec<Member>,
     externals: Vec<External>,
     values: Vec<Output>,
     number_bytes: usize,
     instructions: usize,
-    /// The open chain's, while its kernel is looked for.
+    /// The structure of the chain while its kernel is looked up.
     structure: Structure,
     /// The parameters of a fused kernel while they are packed.
     block: ArgumentBlock,
@@ -84,15 +91,24 @@ pub(crate) struct Fusion {
     seen: FxHashMap<Structure, u32>,
 }
 
-/// A launch that stands for several.
-pub(crate) struct Fused {
+/// One launch that stands for several.
+pub(crate) struct FusedLaunch {
     pub(crate) kernel: KernelRef,
     pub(crate) params: SmallVec<[u8; MAX_PARAMS]>,
     pub(crate) groups: [u32; 3],
     pub(crate) reads: SmallVec<[AddressRange; 8]>,
     pub(crate) writes: SmallVec<[AddressRange; 8]>,
-    /// How many it stands for.
+    /// How many launches it stands for.
     pub(crate) launches: u32,
+}
+
+impl FusedLaunch {
+    /// As a launch by an operator.
+    pub(crate) fn as_launch(&self, operator: &'static str) -> Launch<'_> {
+        let Self { kernel, params, groups, reads, writes, .. } = self;
+        let work = reads.iter().chain(writes).map(|&range| work_of(range)).sum();
+        Launch { kernel, params, table: &[], groups: *groups, reads, writes, work, operator }
+    }
 }
 
 fn range(address: u64, dtype: DType, elements: u32) -> AddressRange {
@@ -124,35 +140,28 @@ impl Fusion {
         Self { mode, ..fusion }
     }
 
-    /// Whether a chain is open.
-    pub(crate) fn is_open(&self) -> bool {
-        !self.members.is_empty()
-    }
-
-    /// Takes a launch into the open chain, or begins one with it. False if it fits neither: then
-    /// the chain must be closed, and the launch offered again (once) or run by itself. `push` is
-    /// where `params` begin in the arena.
-    pub(crate) fn offer(&mut self, entry: usize, kernel: &KernelRef, params: &[u8], push: usize) -> bool {
+    /// Adds the launch of a command to the open chain, or begins one with it. False if neither can
+    /// be. `push` are its parameters, and where they begin in the arena.
+    pub(super) fn append(&mut self, command: usize, kernel: &KernelRef, push: (&[u8], usize)) -> bool {
         let Some(pointwise) =
             kernel.pointwise().filter(|_| self.mode != FusionMode::Off && !kernel.has_indirect_parameters())
         else {
             return false;
         };
-        self.try_append(entry, kernel, pointwise, params, push).is_some()
+        self.append_pointwise(command, kernel, pointwise, push).is_some()
     }
 
-    fn try_append(
+    fn append_pointwise(
         &mut self,
-        entry: usize,
+        command: usize,
         kernel: &KernelRef,
         pointwise: &Pointwise,
-        params: &[u8],
-        push: usize,
+        (params, push): (&[u8], usize),
     ) -> Option<()> {
         let outs = pointwise.outs.len();
         let packed = Packed::read(params, outs, &pointwise.inputs)?;
         let n = packed.numel;
-        let open = self.is_open();
+        let open = !self.members.is_empty();
         if open && n != self.n || self.members.len() >= MAX_MEMBERS {
             return None;
         }
@@ -213,7 +222,7 @@ impl Fusion {
         let live = self.values.iter().filter(|v| v.live).count() + results.len();
         let pointers = live + self.externals.len() + fresh.len();
         let instructions = self.instructions + pointwise.element.len();
-        // 8 for what alignment may take.
+        // 8 for padding.
         if 8 * pointers + number_bytes + 4 + 8 > MAX_PARAMS || instructions > MAX_INSTRUCTIONS {
             return None;
         }
@@ -227,24 +236,24 @@ impl Fusion {
         self.n = n;
         self.externals.append(&mut fresh.into_vec());
         (self.number_bytes, self.instructions) = (number_bytes, instructions);
-        self.members.push(Member { entry, kernel: kernel.clone(), wires, numbers: packed.numbers, push });
+        self.members.push(Member { command, kernel: kernel.clone(), wires, numbers: packed.numbers, push });
         Some(())
     }
 
     /// Memory was freed: what the chain wrote there need not be written.
-    pub(crate) fn freed(&mut self, address: u64) {
+    pub(super) fn freed(&mut self, address: u64) {
         for value in &mut self.values {
             value.live &= value.address != address;
         }
     }
 
-    /// The entries of the open chain, in order.
-    pub(crate) fn entries(&self) -> impl ExactSizeIterator<Item = usize> {
-        self.members.iter().map(|m| m.entry)
+    /// The commands of the open chain, in order; none if no chain is open.
+    pub(super) fn launches(&self) -> impl DoubleEndedIterator<Item = usize> {
+        self.members.iter().map(|m| m.command)
     }
 
-    /// Ends the chain.
-    pub(crate) fn close(&mut self) {
+    /// Forgets the open chain.
+    pub(super) fn clear(&mut self) {
         self.members.clear();
         self.externals.clear();
         self.values.clear();
@@ -253,20 +262,20 @@ impl Fusion {
 
     /// The open chain as one launch, if there is a kernel for it. `arena` holds the parameters of
     /// its members.
-    pub(crate) fn fused(&mut self, arena: &[u8]) -> Option<Fused> {
+    pub(super) fn fused(&mut self, arena: &[u8]) -> Option<FusedLaunch> {
         if self.members.len() < 2 {
             return None;
         }
-        // What the last launch writes is always written: somebody asked for it.
+        // The results of the last launch are always written.
         let last = self.members.last().and_then(|m| m.kernel.pointwise()).map_or(0, |p| p.outs.len());
-        let first_kept = self.values.len() - last;
+        let first_of_last = self.values.len() - last;
         let stores: SmallVec<[usize; 8]> =
-            (0..self.values.len()).filter(|&i| self.values[i].live || i >= first_kept).collect();
+            (0..self.values.len()).filter(|&i| self.values[i].live || i >= first_of_last).collect();
         let lanes = self.lanes(&stores);
         self.write_structure(&stores, lanes);
         let kernel = self.kernel(&stores, lanes)?;
 
-        let mut fused = Fused {
+        let mut fused = FusedLaunch {
             kernel,
             params: SmallVec::new(),
             groups: dense::groups(u64::from(self.n.div_ceil(lanes))),
@@ -331,7 +340,7 @@ impl Fusion {
             if wait {
                 kernel.compile(self.kernels.gpu()); // The pool may still be compiling it.
             }
-            return (kernel.is_compiled() && !kernel.refused()).then(|| kernel.clone());
+            return (kernel.is_compiled() && is_good(kernel)).then(|| kernel.clone());
         }
         if !self.is_now_worth_a_kernel() {
             return None;
@@ -341,7 +350,7 @@ impl Fusion {
         // Of valid elements comes a valid kernel; if not, the single kernels run on.
         let make = move || kernels.get_compiled(&structure, || (plan.build(), None)).ok().cloned();
         if wait {
-            return make().filter(|kernel| !kernel.refused());
+            return make().filter(is_good);
         }
         compiler::enqueue(self.kernels.gpu(), Box::new(move |_| drop(make())));
         None
@@ -368,4 +377,9 @@ impl Fusion {
             lanes,
         }
     }
+}
+
+/// Whether a compiled kernel is worth to run in place of the single ones.
+fn is_good(kernel: &KernelRef) -> bool {
+    !kernel.refused() && !kernel.plain()
 }

@@ -4,7 +4,7 @@
 //! numbers, and the number of elements. Single and fused kernels declare and pass them here, and
 //! fusion reads the arguments of a chain's launches here.
 
-use crate::kernels::interface::ArgumentBlock;
+use crate::kernels::argument_block::ArgumentBlock;
 use crate::kernels::pointwise::PointwiseInput;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 use smallvec::SmallVec;

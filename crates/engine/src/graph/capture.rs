@@ -1,21 +1,21 @@
-//! Captures: their beginning and their end.
+//! The beginning and the end of captures.
 
 use crate::capture::capturing::Capturing;
 use crate::error::Error;
 use crate::fusion::chain::Fusion;
 use crate::graph::build;
-use crate::graph::pool::{GraphPool, Held};
+use crate::graph::pool::{GraphMemory, GraphPool};
 use crate::graph::replay::Graph;
 use crate::graph::report;
 use crate::queue::device_queue::{DeviceQueue, State};
 use crate::transfer::upload::Uploads;
 use std::sync::{Arc, Mutex};
 
-/// What the graphs of a device share.
+/// The state that all graphs of a device share.
 pub(crate) struct Graphs {
     queue: Arc<DeviceQueue>,
     uploads: Arc<Uploads>,
-    /// Fuses the launches of captures.
+    /// Fuses the launches of captures, whose fused kernels are compiled at the end of the capture.
     fusion: Mutex<Fusion>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Graphs {
 pub struct Capture {
     graphs: Arc<Graphs>,
     pool: Arc<GraphPool>,
-    /// Which of the device's captures it is.
+    /// The number of the capture on its device.
     number: u64,
 }
 
@@ -39,8 +39,7 @@ impl Graphs {
         self.queue.may_capture() && self.queue.lock().capture.here().is_some()
     }
 
-    /// From now on what this thread launches is captured, with memory from `pool` or from a new
-    /// one.
+    /// Begins to capture the calling thread's launches, with memory from `pool` or from a new pool.
     ///
     /// # Errors
     /// As [`Device::capture`](crate::Device::capture).
@@ -96,14 +95,14 @@ impl Capture {
             return Err(Error::graph(queue.device(), "no graph is being captured"));
         };
         drop(state);
-        let held = held(&mut capture, queue, &self.pool);
+        let memory = take_memory(&mut capture, queue, &self.pool);
         if let Some(e) = capture.failed {
             return Err(e);
         }
         let draws = std::mem::take(&mut capture.draws);
         let report = capture.reports.then(|| report::kernel(&queue.kernels)).transpose()?;
         let (replays, stats) = build::build(queue, fusion, *capture)?;
-        Ok(Graph { replays, stats, draws, report, uploads: Arc::clone(uploads), held })
+        Ok(Graph { replays, stats, draws, report, uploads: Arc::clone(uploads), memory })
     }
 }
 
@@ -112,19 +111,18 @@ impl Drop for Capture {
         let queue = &self.graphs.queue;
         let mut state = queue.lock();
         if !state.capture.is(self.number) {
-            return; // It ended.
+            return; // The capture has ended.
         }
         let capture = self.graphs.take(&mut state, &self.pool);
         drop(state);
-        drop(capture.map(|mut capture| held(&mut capture, queue, &self.pool)));
+        drop(capture.map(|mut capture| take_memory(&mut capture, queue, &self.pool)));
     }
 }
 
-/// What a capture keeps of the memory, and lets go when the result is dropped: without the queue
-/// locked.
-fn held(capture: &mut Capturing, queue: &Arc<DeviceQueue>, pool: &Arc<GraphPool>) -> Held {
+/// Takes over the memory that a capture keeps. The result is to be dropped with the queue unlocked.
+fn take_memory(capture: &mut Capturing, queue: &Arc<DeviceQueue>, pool: &Arc<GraphPool>) -> GraphMemory {
     let pinned = std::mem::take(&mut capture.pinned).into_iter().collect();
-    Held { queue: Arc::clone(queue), pool: Arc::clone(pool), pinned, random: capture.random }
+    GraphMemory { queue: Arc::clone(queue), pool: Arc::clone(pool), pinned, random: capture.random }
 }
 
 impl std::fmt::Debug for Capture {

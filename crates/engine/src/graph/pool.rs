@@ -1,4 +1,4 @@
-//! The memory of graphs.
+//! The memory of graphs: pools, and what keeps memory while a graph may use it.
 
 use crate::queue::device_queue::DeviceQueue;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ impl GraphPool {
         Arc::new(Self { queue: Arc::clone(queue), number })
     }
 
-    /// The allocator's number of it.
+    /// The allocator's number of the pool.
     pub(crate) fn number(&self) -> u32 {
         self.number
     }
 
-    /// Whether it is memory of this queue's device.
+    /// Whether the pool is memory of this queue's device.
     pub(crate) fn is_of(&self, queue: &Arc<DeviceQueue>) -> bool {
         Arc::ptr_eq(&self.queue, queue)
     }
@@ -41,17 +41,18 @@ impl std::fmt::Debug for GraphPool {
     }
 }
 
-/// What a graph keeps of its device's memory.
-pub(crate) struct Held {
+/// The memory that a graph keeps as long as it lives.
+pub(crate) struct GraphMemory {
     pub(crate) queue: Arc<DeviceQueue>,
     pub(crate) pool: Arc<GraphPool>,
-    /// Segments that it pinned.
+    /// Segments that are pinned, so that the driver does not get them back.
     pub(crate) pinned: Vec<u32>,
-    /// Where replays put the generators' states, or 0.
+    /// The address to which replays write the states of the generators, or 0.
     pub(crate) random: u64,
 }
 
-impl Drop for Held {
+impl Drop for GraphMemory {
+    /// Locks the queue.
     fn drop(&mut self) {
         let memory = &mut self.queue.lock().memory;
         for &slot in &self.pinned {

@@ -1,6 +1,6 @@
-//! Random numbers in graphs. A captured kernel cannot be given its place in a generator's stream:
-//! it reads seed and counter from memory, which each replay writes, and adds what the capture drew
-//! before it.
+//! Random numbers in graphs. A captured kernel cannot be given its position in a generator's
+//! stream. It reads seed and counter from memory, which each replay writes, and adds the counters
+//! that the capture drew before it.
 
 use crate::capture::draws::{self, Draws, MAX_GENERATORS};
 use crate::error::Error;
@@ -11,22 +11,22 @@ use std::sync::{Arc, Mutex};
 /// Seed and counter, 64 bits each, low words first.
 const STATE_BYTES: u64 = 16;
 
-/// Where a kernel has the seed and the first counter of its random numbers from.
+/// Where a kernel gets the seed and the first counter of its random numbers from.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum RandomSource {
-    /// They are these.
+    /// Both are known at the launch.
     Known {
         /// Philox's key.
         seed: u64,
         /// The low 64 bits of Philox's first counter.
         counter: u64,
     },
-    /// In a capture: two 64-bit numbers at an address, to the second of which `counter` is to be
-    /// added. The launch must name the 16 bytes among its reads.
+    /// In a capture: seed and counter are two 64-bit numbers at `address`, and the kernel adds
+    /// `counter` to the second. The launch must name the 16 bytes among its reads.
     Stored {
-        /// Where they are.
+        /// The address of the two numbers.
         address: u64,
-        /// What to add.
+        /// The counters that the capture drew before.
         counter: u64,
     },
 }
@@ -60,7 +60,7 @@ fn draw_captured(
 ) -> Result<Option<RandomSource>, Error> {
     let mut state = queue.lock();
     let Some(capture) = state.capture.here() else { return Ok(None) };
-    let Some((number, before)) = capture.draws.note(generator, counters) else {
+    let Some((number, before)) = capture.draws.add(generator, counters) else {
         let what = format!("a graph can use {MAX_GENERATORS} generators, and this one uses more");
         return Err(capture.fail(Error::graph(queue.device(), what)));
     };
@@ -68,7 +68,8 @@ fn draw_captured(
     Ok(Some(RandomSource::Stored { address, counter: before }))
 }
 
-/// Where the states of the calling thread's capture are, allocated at the first need.
+/// The address of the generators' states in the calling thread's capture. The memory is allocated
+/// at the first draw.
 fn states(queue: &DeviceQueue, state: &mut State) -> Result<u64, Error> {
     let known = state.capture.here().map_or(0, |capture| capture.random);
     if known != 0 {
@@ -82,7 +83,8 @@ fn states(queue: &DeviceQueue, state: &mut State) -> Result<u64, Error> {
     Ok(address)
 }
 
-/// What the kernels of a replay read: the states of its generators, whose numbers are taken.
+/// The states of the generators for the kernels of one replay, whose numbers are taken from the
+/// generators.
 pub(crate) fn stored(draws: &Draws) -> Vec<u8> {
     let state = |(seed, counter): (u64, u64)| (u128::from(seed) | u128::from(counter) << 64).to_le_bytes();
     draws.reserve().flat_map(state).collect()

@@ -1,8 +1,9 @@
-//! Index errors of a graph, to the thread that replays it: the graph's kernels have one address to
-//! report to, whoever replays.
+//! Index errors of graphs. All kernels of graphs report to one address, whichever thread replays; a
+//! kernel after each replay moves the report to the address of the thread that replayed.
 
 use crate::error::Error;
-use crate::kernels::interface::{ArgumentBlock, Interface, Unordered, WriteRange};
+use crate::kernels::argument_block::ArgumentBlock;
+use crate::kernels::interface::{Interface, Unordered, WriteRange};
 use crate::kernels::kernel::KernelRef;
 use crate::kernels::store::KernelStore;
 use crate::parameters;
@@ -12,13 +13,13 @@ use dml_kernel::{Builder, DType};
 /// Words of a report ([`crate::fault`]).
 const WORDS: u32 = 8;
 
-/// Moves a report, if there is one and the other place is empty.
+/// Moves a report, if there is one and the destination is empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct MoveReport;
 
 parameters! { MoveReport as _spec => Arguments, Parameters { from: WriteRange = DType::U32, to: Unordered = DType::U32 } }
 
-/// The kernel that follows each replay of a graph whose kernels may report.
+/// The kernel that runs after each replay of a graph whose kernels may report.
 pub(crate) fn kernel(kernels: &KernelStore) -> Result<KernelRef, Error> {
     let build = || {
         let b = Builder::new("move_report", [1, 1, 1]);

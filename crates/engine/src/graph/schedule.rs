@@ -9,27 +9,27 @@
 //! covers memory that is freed and allocated again inside the graph: the later owner writes what
 //! the earlier one read or wrote.
 
+use crate::commands::intervals::IntervalSet;
 use crate::memory::range::AddressRange;
-use crate::submit::barriers::Barriers;
-use crate::submit::intervals::IntervalSet;
+use crate::submit::barriers::{Barriers, Order};
 use std::collections::BTreeMap;
 
-/// Levels of commands, which are numbered as they were captured.
+/// The levels of commands, which are numbered as they were captured.
 pub(crate) struct Schedule {
-    /// Of each command.
+    /// The level of each command.
     pub(crate) level: Vec<u32>,
     /// The commands by level, inside a level as they were captured.
     pub(crate) order: Vec<usize>,
 }
 
-/// Bytes up to `end` that were last accessed alike. Levels are counted from 1; 0 is no access.
+/// The last accesses of neighbouring bytes up to `end`. Levels are counted from 1; 0 is no access.
 #[derive(Copy, Clone, Default)]
 struct Touched {
     end: u64,
     /// The level of the last write.
-    written: u32,
+    last_write: u32,
     /// The highest level of a read since.
-    read: u32,
+    last_read: u32,
 }
 
 /// Disjoint ranges by their start.
@@ -46,7 +46,13 @@ impl Map {
         self.ranges.range(from..range.end.max(from)).map(|(_, touched)| touched)
     }
 
-    /// Makes `at` a border between ranges.
+    /// The range, if it is known as a whole: the common case, as most launches access whole
+    /// tensors.
+    fn whole(&mut self, range: AddressRange) -> Option<&mut Touched> {
+        self.ranges.get_mut(&range.start).filter(|touched| touched.end == range.end)
+    }
+
+    /// Splits the range that goes over `at`.
     fn split(&mut self, at: u64) {
         if let Some((_, before)) = self.ranges.range_mut(..at).next_back()
             && before.end > at
@@ -58,6 +64,10 @@ impl Map {
     }
 
     fn read(&mut self, range: AddressRange, level: u32) {
+        if let Some(touched) = self.whole(range) {
+            touched.last_read = touched.last_read.max(level);
+            return;
+        }
         self.split(range.start);
         self.split(range.end);
         let mut at = range.start;
@@ -66,26 +76,32 @@ impl Map {
             if at < start {
                 gaps.push((at, start));
             }
-            touched.read = touched.read.max(level);
+            touched.last_read = touched.last_read.max(level);
             at = touched.end;
         }
         if at < range.end {
             gaps.push((at, range.end));
         }
         for (start, end) in gaps {
-            self.ranges.insert(start, Touched { end, written: 0, read: level });
+            self.ranges.insert(start, Touched { end, last_write: 0, last_read: level });
         }
     }
 
     fn write(&mut self, range: AddressRange, level: u32) {
+        // Commands that depend on earlier accesses depend on this write too, which is on a later
+        // level.
+        let write = Touched { end: range.end, last_write: level, last_read: 0 };
+        if let Some(touched) = self.whole(range) {
+            *touched = write;
+            return;
+        }
         self.split(range.start);
         self.split(range.end);
         let covered: Vec<u64> = self.ranges.range(range.start..range.end).map(|(&start, _)| start).collect();
         for start in covered {
             self.ranges.remove(&start);
         }
-        // Whoever depends on earlier accesses depends on this one too, which is on a later level.
-        self.ranges.insert(range.start, Touched { end: range.end, written: level, read: 0 });
+        self.ranges.insert(range.start, write);
     }
 }
 
@@ -95,8 +111,8 @@ pub(crate) fn levels<'a>(accesses: impl Iterator<Item = (&'a [AddressRange], &'a
     let mut map = Map::default();
     let mut level = Vec::new();
     for (reads, writes) in accesses {
-        let after_writes = some(reads).flat_map(|r| map.overlapping(r)).map(|t| t.written).max();
-        let after_all = some(writes).flat_map(|w| map.overlapping(w)).map(|t| t.written.max(t.read)).max();
+        let after_writes = some(reads).flat_map(|r| map.overlapping(r)).map(|t| t.last_write).max();
+        let after_all = some(writes).flat_map(|w| map.overlapping(w)).map(|t| t.last_write.max(t.last_read)).max();
         let own = after_writes.max(after_all).unwrap_or(0) + 1;
         for r in some(reads) {
             map.read(r, own);
@@ -111,7 +127,7 @@ pub(crate) fn levels<'a>(accesses: impl Iterator<Item = (&'a [AddressRange], &'a
     Schedule { level, order }
 }
 
-/// What commands read and write.
+/// The bytes that commands read and write.
 pub(crate) fn accessed<'a>(
     accesses: impl Iterator<Item = (&'a [AddressRange], &'a [AddressRange])>,
 ) -> (IntervalSet, IntervalSet) {
@@ -123,12 +139,13 @@ pub(crate) fn accessed<'a>(
     (read, written)
 }
 
-/// The barriers that the commands need in the order of their capture, with one before them.
+/// The number of barriers that the commands need in the order of their capture, the one at the
+/// beginning included.
 pub(crate) fn barriers_in_order<'a>(accesses: impl Iterator<Item = (&'a [AddressRange], &'a [AddressRange])>) -> u32 {
     let mut eager = Barriers::default();
     let mut barriers = 0;
     for (at, (reads, writes)) in accesses.enumerate() {
-        barriers += u32::from(eager.before(reads, writes) || at == 0);
+        barriers += u32::from(eager.before(Order::AfterConflicts, reads, writes) || at == 0);
     }
     barriers
 }

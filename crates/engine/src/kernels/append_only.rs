@@ -71,18 +71,18 @@ mod tests {
     #[test]
     fn elements_are_found_and_added_once() {
         let list = AppendOnlyList::default();
-        let add = |n: u32| match list.find(|held| *held == n) {
-            Ok(held) => (*held, false),
+        let add = |n: u32| match list.find(|item| *item == n) {
+            Ok(item) => (*item, false),
             Err(end) => {
-                let (held, added) = end.append(n, |held| *held == n);
-                (*held, added)
+                let (item, added) = end.append(n, |item| *item == n);
+                (*item, added)
             }
         };
         assert_eq!([3, 1, 3, 2, 1].map(add), [(3, true), (1, true), (3, false), (2, true), (1, false)]);
         // An end that other elements were added behind.
-        let Err(end) = list.find(|held| *held == 4) else { unreachable!("nobody added it") };
+        let Err(end) = list.find(|item| *item == 4) else { unreachable!("nobody added it") };
         assert_eq!([5, 4].map(add), [(5, true), (4, true)]);
-        assert_eq!(end.append(4, |held| *held == 4), (&4, false));
+        assert_eq!(end.append(4, |item| *item == 4), (&4, false));
     }
 }
 
@@ -94,11 +94,11 @@ mod loom_tests {
 
     /// The element that is in the list for `n`, and whether this call added it.
     fn add(list: &AppendOnlyList<(u32, u32)>, n: u32, by: u32) -> ((u32, u32), bool) {
-        match list.find(|held| held.0 == n) {
-            Ok(held) => (*held, false),
+        match list.find(|item| item.0 == n) {
+            Ok(item) => (*item, false),
             Err(end) => {
-                let (held, added) = end.append((n, by), |held| held.0 == n);
-                (*held, added)
+                let (item, added) = end.append((n, by), |item| item.0 == n);
+                (*item, added)
             }
         }
     }
@@ -130,7 +130,7 @@ mod loom_tests {
                 .collect();
             assert!(add(&list, 0, 0).1);
             threads.into_iter().for_each(|thread| assert!(thread.join().unwrap().1));
-            (0..3).for_each(|n| assert_eq!(list.find(|held| held.0 == n).ok(), Some(&(n, n))));
+            (0..3).for_each(|n| assert_eq!(list.find(|item| item.0 == n).ok(), Some(&(n, n))));
         });
     }
 }

@@ -41,7 +41,7 @@ impl<M: Fn([u32; 3]) -> u64> Parts<M> {
     /// The dimension to split: whole batches of matrices first, then rows of workgroups, then some
     /// workgroups of a row.
     fn dimension(&self, part: &Part) -> Option<usize> {
-        (0..3).rev().find(|&d| part.groups[d] > 1 && self.counts.may_cut(self.groups, d))
+        (0..3).rev().find(|&d| part.groups[d] > 1 && self.counts.may_split(self.groups, d))
     }
 }
 
@@ -72,19 +72,19 @@ mod tests {
 
     /// Whether the parts contain every workgroup once, in order along the split dimensions.
     fn is_whole(parts: &[Part], groups: [u32; 3]) -> bool {
-        let mut places: Vec<[u32; 3]> = Vec::new();
+        let mut bases: Vec<[u32; 3]> = Vec::new();
         for part in parts {
             let [x, y, z] = [0, 1, 2].map(|d| part.base[d]..part.base[d] + part.groups[d]);
-            places.extend(
+            bases.extend(
                 z.flat_map(|z| y.clone().map(move |y| (y, z))).flat_map(|(y, z)| x.clone().map(move |x| [x, y, z])),
             );
         }
-        places.sort_unstable();
-        places.dedup();
+        bases.sort_unstable();
+        bases.dedup();
         let count = parts.iter().map(|part| part.groups.iter().product::<u32>()).sum::<u32>();
-        places.len() as u32 == count
-            && count == groups.iter().product()
-            && places.iter().all(|p| (0..3).all(|d| p[d] < groups[d]))
+        bases.len() as u32 == count
+            && count == groups.iter().product::<u32>()
+            && bases.iter().all(|p| (0..3).all(|d| p[d] < groups[d]))
     }
 
     #[test]

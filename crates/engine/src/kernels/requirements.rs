@@ -14,6 +14,8 @@ pub(crate) fn target(info: &AdapterInfo) -> Target {
         storage8: has.i8_storage,
         storage16: has.f16_storage,
         invocations: has.max_workgroup_invocations,
+        reloads_params: has.has_few_registers() && has.registers.is_some_and(|file| !file.shared_values_apart),
+        most_values: has.most_values.unwrap_or(Target::default().most_values),
     }
 }
 

@@ -10,22 +10,24 @@
 //! before. A store that [checks](Checks) its lookups builds the kernel again at each lookup and
 //! compares the content.
 
+use crate::adapter_records::AdapterRecords;
 use crate::backend::Gpu;
 use crate::error::Error;
 use crate::kernels::append_only::{AppendOnlyList, End};
 use crate::kernels::compiler;
 use crate::kernels::costs;
 use crate::kernels::id::KernelId;
-use crate::kernels::kernel::KernelRef;
+use crate::kernels::kernel::{KernelRef, Origin};
 use crate::kernels::key::{self, AnyKey, KernelKey};
 use crate::kernels::pointwise::Pointwise;
+use crate::kernels::refusals::Refusals;
 use crate::kernels::requirements::{missing, target};
-use dml_environment::CHECK_KERNELS;
+use dml_environment::{CHECK_KERNELS, PIPELINE_STATISTICS};
 use dml_gpu::traits::*;
 use dml_kernel::Kernel;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// Number of lists that a device's specialisations are distributed over. Programs use some tens to
@@ -41,6 +43,8 @@ pub(crate) struct KernelStore {
     /// One kernel for each content.
     kernels: Mutex<FxHashMap<KernelId, KernelRef>>,
     checks: Checks,
+    /// What the driver has refused.
+    refusals: Arc<Refusals>,
 }
 
 /// A specialisation and its kernel.
@@ -101,9 +105,11 @@ impl Checks {
 }
 
 impl KernelStore {
-    pub(crate) fn new(gpu: Gpu) -> Self {
+    /// A store without kernels. What the driver refuses is noted in `records`.
+    pub(crate) fn new(gpu: Gpu, records: Arc<AdapterRecords>) -> Self {
         let lists = std::array::from_fn(|_| AppendOnlyList::default());
-        Self { gpu, lists, kernels: Mutex::default(), checks: Checks::chosen() }
+        let refusals = Arc::new(Refusals::new(&gpu, records));
+        Self { gpu, lists, kernels: Mutex::default(), checks: Checks::chosen(), refusals }
     }
 
     /// The kernel of a specialisation. The first call builds and emits it. If no other
@@ -164,6 +170,12 @@ impl KernelStore {
         &self.gpu
     }
 
+    /// What the driver has refused.
+    #[inline]
+    pub(crate) fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
     /// The number of kernels.
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
@@ -190,14 +202,14 @@ impl KernelStore {
         let end = match self.search(hash, key) {
             Ok(listed) => {
                 if self.checks.is_due(&listed.lookups) {
-                    unambiguous(key, &listed.kernel, &self.emit(build)?)?;
+                    unambiguous(key, &listed.kernel, &self.emit(key, build)?)?;
                 }
                 return Ok((&listed.kernel, false));
             }
             Err(end) => end,
         };
         let start = Instant::now();
-        let made = self.emit(build)?;
+        let made = self.emit(key, build)?;
         costs::emitted(start);
         let (kernel, new) = self.intern(made);
         let entry = Listed { hash, key: Box::new(key.clone()), kernel: kernel.clone(), lookups: AtomicU32::new(0) };
@@ -208,14 +220,19 @@ impl KernelStore {
     }
 
     /// Builds and emits a kernel that the adapter can run.
-    fn emit(&self, build: impl FnOnce() -> (Kernel, Option<Pointwise>)) -> Result<KernelRef, Error> {
+    fn emit<K: KernelKey>(
+        &self,
+        key: &K,
+        build: impl FnOnce() -> (Kernel, Option<Pointwise>),
+    ) -> Result<KernelRef, Error> {
         let info = self.gpu.info();
         let (kernel, pointwise) = build();
         let module = kernel.emit_for(&target(info))?;
         if let Some(feature) = missing(&module, info) {
             return Err(Error::Unsupported { kernel: module.name, adapter: info.name.clone(), feature });
         }
-        Ok(KernelRef::new(module, pointwise))
+        let origin = PIPELINE_STATISTICS.get().map(|_| Origin::of(key));
+        Ok(KernelRef::new(module, kernel, pointwise, origin, Arc::clone(&self.refusals)))
     }
 
     /// The one kernel of this content, and whether the given kernel is that one.
@@ -250,7 +267,8 @@ mod tests {
     struct Numbered(u32);
 
     fn store(checks: Checks) -> KernelStore {
-        KernelStore { checks, ..KernelStore::new(crate::backend::adapters().unwrap()[0].open().unwrap()) }
+        let gpu = crate::backend::adapters().unwrap()[0].open().unwrap();
+        KernelStore { checks, ..KernelStore::new(gpu, Arc::new(AdapterRecords::new(None))) }
     }
 
     /// A kernel that stores a number.

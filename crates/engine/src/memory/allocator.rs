@@ -7,20 +7,22 @@
 //! them behave alike.
 //!
 //! A freed block can be handed out again at once: work runs in the order of its enqueuing, and the
-//! queue places a barrier where addresses overlap. But a barrier costs the GPU 2 µs, so the free of
-//! a small block while work is pending is deferred until that work is submitted, or until the block
-//! is needed. Independent operators of one batch then write to different addresses, and within a
-//! batch the address of a small block has one meaning.
+//! queue records a barrier where addresses overlap. But a barrier costs the GPU 2 µs, so the free
+//! of a small block while work is pending is deferred until that work is submitted, or until the
+//! block is needed. Independent operators of one batch then write to different addresses, and
+//! within a batch the address of a small block has one meaning.
 //!
 //! Segments belong to pools, and a freed block goes back to its segment's pool. Pool 0 is the
 //! common one; others belong to graphs ([`crate::Graph`]), and their segments move to pool 0 when
 //! their last graph is dropped.
 
+mod blocks;
 mod lookup;
 mod pools;
 #[cfg(test)]
 mod tests;
 
+use crate::memory::allocator::blocks::{Block, Blocks};
 use crate::memory::free_lists::{Bins, NONE, Sorted};
 use crate::memory::statistics::MemoryStats;
 use rustc_hash::FxHashMap;
@@ -51,26 +53,15 @@ pub(crate) trait Source {
     fn address(segment: &Self::Segment) -> u64;
 }
 
-#[derive(Clone, Debug)]
-struct Block {
-    address: u64,
-    bytes: u64,
-    /// Bytes asked for; 0 when not in use.
-    requested: u64,
-    segment: u32,
-    /// Neighbours in the segment.
-    prev: u32,
-    next: u32,
-    /// Whether it is in the lists of free blocks.
-    free: bool,
-}
-
+/// A segment, and the use that is made of it.
 #[derive(Debug)]
-struct Held<S> {
+struct SegmentState<S> {
     segment: S,
     address: u64,
     bytes: u64,
+    /// Whether it is for small blocks.
     small: bool,
+    /// Its first block.
     first: u32,
     pool: u32,
     /// The number of graphs whose commands name its addresses: the segment is not released while
@@ -99,11 +90,10 @@ impl Pool {
 /// Blocks of the segments of a source.
 pub(crate) struct Allocator<S: Source> {
     source: S,
-    /// The most bytes to hold from the source.
+    /// The most bytes to reserve from the source.
     limit: u64,
-    blocks: Vec<Block>,
-    unused_blocks: Vec<u32>,
-    segments: Vec<Option<Held<S::Segment>>>,
+    blocks: Blocks,
+    segments: Vec<Option<SegmentState<S::Segment>>>,
     unused_segments: Vec<u32>,
     /// (address, segment), sorted.
     by_base: Vec<(u64, u32)>,
@@ -131,8 +121,7 @@ impl<S: Source> Allocator<S> {
         Self {
             source,
             limit: u64::MAX,
-            blocks: Vec::new(),
-            unused_blocks: Vec::new(),
+            blocks: Blocks::default(),
             segments: Vec::new(),
             unused_segments: Vec::new(),
             by_base: Vec::new(),
@@ -147,12 +136,12 @@ impl<S: Source> Allocator<S> {
         &self.source
     }
 
-    /// The most bytes to hold from the source.
+    /// The most bytes to reserve from the source.
     pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Limits the bytes held from the source from now on; bytes already held stay.
+    /// Limits the bytes that are reserved from the source from now on; it releases none.
     pub(crate) fn set_limit(&mut self, limit: u64) {
         self.limit = limit;
     }
@@ -204,17 +193,9 @@ impl<S: Source> Allocator<S> {
             self.segments.push(None);
             self.segments.len() as u32 - 1
         });
-        let block = self.new_block(Block {
-            address,
-            bytes: segment_bytes,
-            requested: 0,
-            segment: slot,
-            prev: NONE,
-            next: NONE,
-            free: true,
-        });
+        let block = self.blocks.of_segment(slot, address, segment_bytes);
         self.segments[slot as usize] =
-            Some(Held { segment, address, bytes: segment_bytes, small, first: block, pool, pins: 0 });
+            Some(SegmentState { segment, address, bytes: segment_bytes, small, first: block, pool, pins: 0 });
         let at = self.by_base.partition_point(|b| b.0 < address);
         self.by_base.insert(at, (address, slot));
         self.list(block);
@@ -232,7 +213,7 @@ impl<S: Source> Allocator<S> {
         let Some(block) = self.in_use.remove(&address) else {
             return false;
         };
-        let b = &mut self.blocks[block as usize];
+        let b = &mut self.blocks[block];
         let Block { bytes, requested, segment, .. } = *b;
         b.requested = 0;
         let (small, pool) = self.kind(segment);
@@ -254,7 +235,7 @@ impl<S: Source> Allocator<S> {
         // grown block is listed at its end.
         let mut grown = NONE;
         while let Some(block) = self.pool(pool).and_then(|pool| pool.deferred.pop()) {
-            if grown != NONE && grown != self.blocks[block as usize].next {
+            if grown != NONE && grown != self.blocks[block].next {
                 self.list(grown);
                 grown = NONE;
             }
@@ -274,46 +255,46 @@ impl<S: Source> Allocator<S> {
     /// A freed block merged with its free neighbours. All of them are listed, except perhaps the
     /// `unlisted` one behind it. The result is not listed.
     fn merge_neighbours(&mut self, block: u32, unlisted: u32) -> u32 {
-        let b = &mut self.blocks[block as usize];
+        let b = &mut self.blocks[block];
         b.free = true;
         let (prev, next) = (b.prev, b.next);
-        if next != NONE && self.blocks[next as usize].free {
+        if next != NONE && self.blocks[next].free {
             if next != unlisted {
                 self.unlist(next);
             }
-            self.absorb_next(block, next);
+            self.blocks.absorb_next(block, next);
         }
-        if prev != NONE && self.blocks[prev as usize].free {
+        if prev != NONE && self.blocks[prev].free {
             self.unlist(prev);
-            self.absorb_next(prev, block);
+            self.blocks.absorb_next(prev, block);
             return prev;
         }
         block
     }
 
-    /// Removes the common pool's segments that hold no block in use and are not pinned. The caller
-    /// ensures that the GPU is done with them.
+    /// Removes the common pool's segments that contain no block in use and are not pinned. The
+    /// caller ensures that the GPU is done with them.
     pub(crate) fn release(&mut self) -> Vec<S::Segment> {
         self.reclaim(COMMON);
         let mut released = Vec::new();
         for slot in 0..self.segments.len() {
-            let Some(held) = &self.segments[slot] else { continue };
-            let first = held.first;
-            let block = &self.blocks[first as usize];
-            if !block.free || block.bytes != held.bytes || held.pool != COMMON || held.pins > 0 {
+            let Some(state) = &self.segments[slot] else { continue };
+            let first = state.first;
+            let block = &self.blocks[first];
+            if !block.free || block.bytes != state.bytes || state.pool != COMMON || state.pins > 0 {
                 continue;
             }
-            let small = held.small;
+            let small = state.small;
             self.unlist(first);
-            self.unused_blocks.push(first);
-            if let Some(held) = self.segments[slot].take() {
+            self.blocks.remove(first);
+            if let Some(state) = self.segments[slot].take() {
                 self.by_base.retain(|b| b.1 != slot as u32);
                 self.unused_segments.push(slot as u32);
                 self.stats.each(small, |p| {
-                    p.reserved_bytes.decrease(held.bytes);
+                    p.reserved_bytes.decrease(state.bytes);
                     p.segments.decrease(1);
                 });
-                released.push(held.segment);
+                released.push(state.segment);
             }
         }
         released
@@ -330,43 +311,28 @@ impl<S: Source> Allocator<S> {
     fn segment_at(&self, address: u64) -> Option<u32> {
         let at = self.by_base.partition_point(|b| b.0 <= address).checked_sub(1)?;
         let slot = self.by_base[at].1;
-        let held = self.segments[slot as usize].as_ref()?;
-        (address - held.address < held.bytes).then_some(slot)
+        let state = self.segments[slot as usize].as_ref()?;
+        (address - state.address < state.bytes).then_some(slot)
     }
 
     /// Whether a segment is for small blocks, and its pool.
     fn kind(&self, segment: u32) -> (bool, u32) {
-        self.segments[segment as usize].as_ref().map_or((false, COMMON), |held| (held.small, held.pool))
+        self.segments[segment as usize].as_ref().map_or((false, COMMON), |state| (state.small, state.pool))
     }
 
     /// Marks a listed block as used, and splits off the remainder.
     fn use_block(&mut self, block: u32, bytes: u64, requested: u64, small: bool) -> u64 {
         self.unlist(block);
-        let b = &mut self.blocks[block as usize];
+        let b = &mut self.blocks[block];
         b.free = false;
         b.requested = requested;
         let (address, rest) = (b.address, b.bytes - bytes);
         let split = if small { rest >= GRAIN } else { rest > LARGE_REMAINDER };
-        let mut taken = b.bytes;
         if split {
-            taken = bytes;
-            b.bytes = bytes;
-            let (segment, next) = (b.segment, b.next);
-            let tail = self.new_block(Block {
-                address: address + bytes,
-                bytes: rest,
-                requested: 0,
-                segment,
-                prev: block,
-                next,
-                free: true,
-            });
-            self.blocks[block as usize].next = tail;
-            if next != NONE {
-                self.blocks[next as usize].prev = tail;
-            }
+            let tail = self.blocks.split(block, bytes);
             self.list(tail);
         }
+        let taken = self.blocks[block].bytes;
         self.in_use.insert(address, block);
         self.stats.each(small, |p| {
             p.allocated_bytes.increase(taken);
@@ -376,35 +342,8 @@ impl<S: Source> Allocator<S> {
         address
     }
 
-    fn new_block(&mut self, block: Block) -> u32 {
-        match self.unused_blocks.pop() {
-            Some(at) => {
-                self.blocks[at as usize] = block;
-                at
-            }
-            None => {
-                self.blocks.push(block);
-                self.blocks.len() as u32 - 1
-            }
-        }
-    }
-
-    fn absorb_next(&mut self, block: u32, next: u32) {
-        let (bytes, after) = {
-            let n = &self.blocks[next as usize];
-            (n.bytes, n.next)
-        };
-        let b = &mut self.blocks[block as usize];
-        b.bytes += bytes;
-        b.next = after;
-        if after != NONE {
-            self.blocks[after as usize].prev = block;
-        }
-        self.unused_blocks.push(next);
-    }
-
     fn list(&mut self, block: u32) {
-        let Block { bytes, address, segment, .. } = self.blocks[block as usize];
+        let Block { bytes, address, segment, .. } = self.blocks[block];
         let (small, pool) = self.kind(segment);
         let Some(free) = self.pool(pool) else { return };
         if small {
@@ -415,7 +354,7 @@ impl<S: Source> Allocator<S> {
     }
 
     fn unlist(&mut self, block: u32) {
-        let Block { bytes, address, segment, .. } = self.blocks[block as usize];
+        let Block { bytes, address, segment, .. } = self.blocks[block];
         let (small, pool) = self.kind(segment);
         let Some(free) = self.pool(pool) else { return };
         if small {

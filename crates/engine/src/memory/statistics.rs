@@ -35,11 +35,11 @@ pub struct PoolStats {
     pub allocated_bytes: Stat,
     /// Bytes of blocks in use, as asked for.
     pub requested_bytes: Stat,
-    /// Bytes of segments held from the driver.
+    /// Bytes of segments allocated from the driver.
     pub reserved_bytes: Stat,
     /// Blocks in use.
     pub allocations: Stat,
-    /// Segments held from the driver.
+    /// Segments allocated from the driver.
     pub segments: Stat,
     /// Free blocks now whose segment has a block in use: memory that `empty_cache` cannot release.
     pub inactive_split_blocks: u64,

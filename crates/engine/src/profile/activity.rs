@@ -1,4 +1,4 @@
-//! Activities of a device: what ran, when, and who enqueued it.
+//! Activities of a device: which command ran, when, and which thread enqueued it.
 
 use crate::kernels::kernel::KernelRef;
 use dml_gpu::unix_now;

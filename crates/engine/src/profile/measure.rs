@@ -43,9 +43,10 @@ const CALIBRATION: u32 = 20_000;
 /// The number of threads that measure.
 static MEASURING: AtomicU32 = AtomicU32::new(0);
 
-/// Of threads that work [`beside`] the measuring ones: ticks by stage, and commands.
-static BESIDE: [AtomicU64; STAGES] = [const { AtomicU64::new(0) }; STAGES];
-static BESIDE_COMMANDS: AtomicU64 = AtomicU64::new(0);
+/// Of threads that work [in the background](background) the measuring ones: ticks by stage, and
+/// commands.
+static BACKGROUND: [AtomicU64; STAGES] = [const { AtomicU64::new(0) }; STAGES];
+static BACKGROUND_COMMANDS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static METER: Meter = const { Meter::new() };
@@ -180,14 +181,14 @@ pub struct Breakdown {
     /// The cost of entering and leaving one stage, nanoseconds: subtracted above.
     pub clock_ns: f64,
     /// Nanoseconds that the submitting threads spent in each [`Stage`] meanwhile.
-    pub beside_ns: [f64; STAGES],
+    pub background_ns: [f64; STAGES],
     /// The number of commands that they recorded.
-    pub beside_commands: u64,
+    pub background_commands: u64,
 }
 
 /// Runs `work` for a number of commands on a thread that works for others. Its stages are added to
 /// the results of the measuring threads.
-pub(crate) fn beside<R>(commands: u32, work: impl FnOnce() -> R) -> R {
+pub(crate) fn background<R>(commands: u32, work: impl FnOnce() -> R) -> R {
     if MEASURING.load(Ordering::Relaxed) == 0 {
         return work();
     }
@@ -197,10 +198,10 @@ pub(crate) fn beside<R>(commands: u32, work: impl FnOnce() -> R) -> R {
         let done = work();
         meter.turn(Stage::Outside as u8);
         meter.on.set(false);
-        for (all, here) in BESIDE.iter().zip(&meter.ticks) {
+        for (all, here) in BACKGROUND.iter().zip(&meter.ticks) {
             all.fetch_add(here.get(), Ordering::Relaxed);
         }
-        BESIDE_COMMANDS.fetch_add(u64::from(commands), Ordering::Relaxed);
+        BACKGROUND_COMMANDS.fetch_add(u64::from(commands), Ordering::Relaxed);
         done
     })
 }
@@ -221,7 +222,7 @@ pub fn begin() {
         let each = f64::from(CALIBRATION);
         meter.cost.set([inside / each, (all - inside) / each]);
         meter.clear();
-        for all in BESIDE.iter().chain([&BESIDE_COMMANDS]) {
+        for all in BACKGROUND.iter().chain([&BACKGROUND_COMMANDS]) {
             all.store(0, Ordering::Relaxed);
         }
         meter.start.set(Some((Instant::now(), ticks())));
@@ -247,8 +248,8 @@ pub fn end() -> Option<Breakdown> {
             entered: std::array::from_fn(|stage| meter.entered[stage].get()),
             elapsed_ns,
             clock_ns: (inside + around) * ns,
-            beside_ns: std::array::from_fn(|stage| BESIDE[stage].load(Ordering::Relaxed) as f64 * ns),
-            beside_commands: BESIDE_COMMANDS.load(Ordering::Relaxed),
+            background_ns: std::array::from_fn(|stage| BACKGROUND[stage].load(Ordering::Relaxed) as f64 * ns),
+            background_commands: BACKGROUND_COMMANDS.load(Ordering::Relaxed),
         })
     })
 }
@@ -300,10 +301,10 @@ mod tests {
             let _stage = enter(Stage::Record);
             work(100);
         };
-        std::thread::spawn(move || beside(3, recorded)).join().expect("it runs");
+        std::thread::spawn(move || background(3, recorded)).join().expect("it runs");
         let told = end().expect("begun");
         assert_eq!(told.entered[Stage::Record as usize], 0);
-        assert!(told.beside_commands >= 3 && told.beside_ns[Stage::Record as usize] >= 99_000.0, "{told:?}");
+        assert!(told.background_commands >= 3 && told.background_ns[Stage::Record as usize] >= 99_000.0, "{told:?}");
         assert_eq!(enter(Stage::Record).into_token(), 0);
     }
 }

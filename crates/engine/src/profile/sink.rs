@@ -1,6 +1,6 @@
-//! The notes of a device that is profiled: every command is recorded between two timestamps, which
-//! costs GPU time. What records commands writes into this; it knows nothing of them but what a
-//! [`Note`] says.
+//! The profile of a device: every command is recorded between two timestamps, which costs GPU time.
+//! The code that records commands writes into the profile, which knows of a command what its
+//! [`CommandInfo`] says.
 
 use crate::backend::Recorder;
 use crate::memory::range::AddressRange;
@@ -17,12 +17,12 @@ pub(crate) struct Profile {
 }
 
 /// What a command is, for the profile.
-pub(crate) struct Note<'a> {
+pub(crate) struct CommandInfo<'a> {
     pub(crate) work: Work,
     pub(crate) operator: &'static str,
     pub(crate) origin: Origin,
-    pub(crate) reads: &'a [AddressRange],
-    pub(crate) writes: &'a [AddressRange],
+    /// Reads and writes.
+    pub(crate) accesses: [&'a [AddressRange]; 2],
 }
 
 /// Records a command, between two timestamps if there is a profile.
@@ -30,13 +30,13 @@ pub(crate) struct Note<'a> {
 pub(crate) fn record<'a>(
     profile: &mut Option<Box<Profile>>,
     recorder: &mut Recorder,
-    note: impl FnOnce() -> Note<'a>,
+    info: impl FnOnce() -> CommandInfo<'a>,
     command: impl FnOnce(&mut Recorder) -> Result<(), dml_gpu::Error>,
 ) -> Result<(), dml_gpu::Error> {
     match profile {
         None => command(recorder),
         Some(profile) => {
-            let id = profile.note(note());
+            let id = profile.add(info());
             recorder.timed(id, command)
         }
     }
@@ -48,21 +48,21 @@ impl Profile {
         Self { start, activities: Vec::new(), spans: Vec::new() }
     }
 
-    /// A batch was recorded.
-    pub(crate) fn recorded(&mut self, recorder: &mut Recorder) -> Result<(), dml_gpu::Error> {
+    /// A batch was recorded: takes the times that are known by now.
+    pub(crate) fn collect_times(&mut self, recorder: &mut Recorder) -> Result<(), dml_gpu::Error> {
         recorder.take_spans(&mut self.spans)
     }
 
-    /// Keeps a command, and returns the id of its span.
-    fn note(&mut self, note: Note<'_>) -> u64 {
-        let origin = note.origin;
+    /// Adds a command, and returns the id of its span.
+    fn add(&mut self, info: CommandInfo<'_>) -> u64 {
+        let CommandInfo { work, operator, origin, accesses: [reads, writes] } = info;
         let bytes = |ranges: &[AddressRange]| ranges.iter().map(|range| range.end - range.start).sum();
         self.activities.push(Activity {
             device: 0,
-            work: note.work,
-            operator: note.operator,
-            bytes_read: bytes(note.reads),
-            bytes_written: bytes(note.writes),
+            work,
+            operator,
+            bytes_read: bytes(reads),
+            bytes_written: bytes(writes),
             correlation: origin.correlation,
             enqueued_ns: origin.enqueued_ns,
             ran_ns: [0; 2],

@@ -54,32 +54,31 @@ impl DeviceQueue {
         Some(address)
     }
 
-    /// A block of the common pool in a new segment, if need be after the cached ones were released:
-    /// with the queue locked only while nothing is left to wait for.
+    /// A block of the common pool in a new segment, if need be after the cached segments were
+    /// released. The wait for it is with the queue unlocked.
     #[cold]
     fn allocate_new(&self, bytes: u64) -> Result<u64, Error> {
         let extended = self.lock().memory.extend(COMMON, bytes);
-        if let Some(address) = self.submission.wrap(extended)? {
+        if let Some(address) = self.submission.check(extended)? {
             return Ok(address);
         }
-        self.settle_before_drain()?;
-        self.allocate_released(&mut self.lock(), COMMON, bytes)
+        self.allocate_released(&mut *self.synchronize_and_lock()?, COMMON, bytes)
     }
 
-    /// A block of a new segment, if need be after the cached ones were released.
+    /// A block of a new segment, if need be after the cached segments were released.
     #[cold]
     fn allocate_slowly(&self, state: &mut State, pool: u32, bytes: u64) -> Result<u64, Error> {
-        if let Some(address) = self.submission.wrap(state.memory.extend(pool, bytes))? {
+        if let Some(address) = self.submission.check(state.memory.extend(pool, bytes))? {
             return Ok(address);
         }
         self.allocate_released(state, pool, bytes)
     }
 
-    /// A block after the cached ones were released.
+    /// A block after the cached segments were released.
     fn allocate_released(&self, state: &mut State, pool: u32, bytes: u64) -> Result<u64, Error> {
         let released = self.release_locked(state);
-        self.defer_unless_lost(released)?;
-        self.submission.wrap(state.memory.retry(pool, bytes))
+        self.defer(released)?;
+        self.submission.check(state.memory.retry(pool, bytes))
     }
 
     /// Frees a block. Work enqueued before may still use it; work enqueued later may get it again.
@@ -88,10 +87,11 @@ impl DeviceQueue {
         let _stage = measure::enter(Stage::Allocate);
         let mut state = self.lock();
         let State { pending, memory, capture } = &mut *state;
-        let has_pending = pending.pending() > 0;
+        let has_pending = pending.count() > 0;
         capture.freed(address);
         if memory.free(address, has_pending || capture.is_some()) {
-            // Only commands before a free can have written what need not be written any more.
+            // A free tells of contents that need not be written. Only pending commands can have
+            // written any.
             if has_pending {
                 pending.push_free(address);
             }
@@ -107,8 +107,7 @@ impl DeviceQueue {
     pub(crate) fn release(&self) -> Result<(), Error> {
         self.submission.alive()?;
         self.refuse_in_capture("waiting for the device (to give back cached memory)")?;
-        self.settle_before_drain()?;
-        self.release_locked(&mut self.lock())
+        self.release_locked(&mut *self.synchronize_and_lock()?)
     }
 
     fn release_locked(&self, state: &mut State) -> Result<(), Error> {

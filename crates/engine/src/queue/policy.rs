@@ -1,52 +1,53 @@
-//! When pending work is submitted: the only place that decides it. What must be submitted for a
-//! wait is submitted at once besides.
+//! When pending work is submitted: the only place that decides it. Besides, a thread that waits
+//! submits at once.
 //!
-//! A submit costs the host 2 to 3 µs and the GPU about 6, a dependent dispatch costs the GPU about
-//! 2, and a GPU that waits for the host does nothing. Measured best (`docs/notebook/2026-11.md`):
-//! submit 64 at once, or 8 when the GPU has nothing to do, or 4 then in a program that waits often.
-//! Where commands are slow, a batch has fewer ([`crate::submit::run_ahead`]).
+//! A submit costs the host 2 to 3 µs and the GPU about 6 µs; a dependent dispatch costs the GPU
+//! about 2 µs. Measured best (`docs/notebook/2026-11.md`): submit at 64 commands, or at 8 when the
+//! GPU is idle, or at 4 when the GPU is idle and the program waits often. Where commands are slow,
+//! a batch has fewer ([`crate::submit::run_ahead`]).
 //!
-//! The thread that submits looks after what the host left pending: without it, an operator followed
-//! by other work of the host would not start before the next wait. While there is activity it looks
-//! every [`TICK`]; when nothing was enqueued for a whole tick and the device has nothing to do, it
-//! submits what is pending. So an operator starts within two ticks (plus the timer slack of the
-//! system: none on Linux, where the thread asks for that; milliseconds on Windows). After
-//! [`SLEEP_AFTER`] without work it sleeps until the next launch wakes it. That costs the launch a
-//! system call, and a processor that slept long wakes slowly: so that launch is submitted at once,
-//! by the thread that made it.
+//! The submission thread also submits commands that the host left pending: without it, an operator
+//! that is followed by other work of the host would not start before the next wait. While there is
+//! activity the thread looks every [`TICK`]; when nothing was enqueued for a whole tick and the
+//! device is idle, it submits the pending batch. So an operator starts within two ticks (plus the
+//! timer slack of the system: none on Linux, where the thread asks for that; milliseconds on
+//! Windows). After [`SLEEP_AFTER`] ticks without work the thread sleeps until the next launch wakes
+//! it. The launch pays a system call for that, and a processor that slept long wakes slowly: so the
+//! launch is submitted at once, by the thread that made it.
 
 use dml_environment::SUBMIT_WORK;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Operations that one submission does at most, so that no display driver takes a slow GPU for a
-/// hung one (Windows does after 2 seconds): 0.9 seconds at 0.15 TFLOPS, which is about the slowest
-/// GPU with Vulkan 1.2. On one that does 40 TFLOPS it is 3 milliseconds, beside which a submit's
-/// few microseconds are nothing.
+/// The most operations of one submission, so that no display driver takes a slow GPU for a hung one
+/// (Windows does after 2 seconds): 0.9 seconds at 0.15 TFLOPS, which is about the slowest GPU with
+/// Vulkan 1.2. At 40 TFLOPS it is 3 milliseconds, of which a submit's few microseconds are a
+/// negligible part.
 const MAX_WORK: u64 = 1 << 37;
-/// The same for each compute unit that has a workgroup: 0.3 seconds of 64 lanes that multiply and
-/// add at 0.5 GHz.
+/// The most operations of one launch for each compute unit that has a workgroup: 0.3 seconds of 64
+/// lanes that multiply and add at 0.5 GHz.
 const MAX_WORK_OF_UNIT: u64 = 1 << 34;
-/// Commands that are always submitted together at most.
+/// Commands at which a batch is submitted in any case.
 const MAX_BATCH: u32 = 64;
-/// Commands worth a submit when the GPU is idle.
+/// Commands that are worth a submit when the GPU is idle.
 const IDLE_BATCH: u32 = 8;
 /// The same in a program that waits often.
 const IDLE_BATCH_FREQUENT: u32 = 4;
-/// Asking whether the GPU is idle costs up to 0.3 µs, so it is asked at every fourth command.
+/// Asking whether the GPU is idle costs up to 0.3 µs, so it is asked at every fourth command only.
 const ASK_EVERY: u32 = 4;
-/// A program waits often when it waits at least once in so many commands.
+/// A program waits often if it waits at least once in this many commands.
 const FREQUENT: u32 = 128;
 
-/// How often the thread that submits looks whether the host still enqueues.
+/// The time between two looks of the submission thread at whether the host still enqueues.
 pub(crate) const TICK: Duration = Duration::from_micros(30);
-/// Quiet ticks before that thread sleeps until there is work.
+/// Ticks without a new command, and with nothing pending, after which the submission thread sleeps.
 const SLEEP_AFTER: u32 = 20;
-/// Quiet ticks after which pending work is submitted also to a device that has work. Sooner it
-/// would gain nothing, and cut chains of launches in two wherever the host holds its breath.
+/// Ticks without a new command after which pending work is submitted also to a device that has
+/// work. To do so sooner would gain nothing, and would split chains of launches wherever the host
+/// pauses.
 const PATIENCE: u32 = 8;
 
-/// What to do with what is pending.
+/// What to do with the pending batch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// More may come.
@@ -57,77 +58,80 @@ pub(crate) enum Decision {
     Submit,
 }
 
-/// Whether the first launch after a sleep of the thread is submitted at once: a GPU that had
-/// nothing to do for long begins sooner. Not with a kernel that the host would have to wait for.
+/// Whether a launch that woke the submission thread is submitted at once, so that a GPU that was
+/// idle for long begins sooner: unless the host would have to wait for its kernel.
 #[inline]
 pub(crate) fn begins_at_once(woken: bool, is_compiled: impl FnOnce() -> bool) -> bool {
     woken && is_compiled()
 }
 
-/// What to do with pending work after ticks without another command.
+/// What to do with pending work after this many ticks without a new command.
 pub(crate) fn quiet(ticks: u32) -> Decision {
     if ticks >= PATIENCE { Decision::Submit } else { Decision::SubmitIfIdle }
 }
 
-/// Whether the thread that submits may sleep after ticks without another command, with nothing
-/// pending.
+/// Whether the submission thread may sleep after this many ticks without a new command, with
+/// nothing pending.
 pub(crate) fn may_sleep(ticks: u32) -> bool {
     ticks >= SLEEP_AFTER
 }
 
-/// How much work one submission does at most. What a launch does is an estimate
-/// ([`Launch::work`](crate::Launch::work)), known before anything ran: how long commands take is
-/// not. A launch that does more is cut into parts, and a batch ends before it does more.
+/// The bound on the work of one submission. The work of a launch is an estimate
+/// ([`Launch::work`](crate::Launch::work)) that is known before anything ran, unlike the time that
+/// it takes. A launch beyond the bound is split into parts, and a batch ends before it exceeds the
+/// bound.
 pub(crate) struct WorkBound {
     most: AtomicU64,
-    /// Compute units that are known to share a launch; none once somebody said how much is too
-    /// much.
-    units: AtomicU32,
+    /// Compute units that share a launch, as far as the driver tells; 0 where the bound was set by
+    /// hand.
+    compute_units: AtomicU32,
 }
 
 impl WorkBound {
-    /// That of an adapter with so many compute units, if the driver tells, or of
+    /// The bound for an adapter with this many compute units, if the driver tells; or that of
     /// `TORCH_DML_SUBMIT_WORK`.
-    pub(crate) fn new(units: Option<u32>) -> Self {
-        let told = SUBMIT_WORK.get().map(|millions| millions as u64 * 1_000_000);
-        let units = if told.is_some() { 0 } else { units.unwrap_or(0) };
-        Self { most: AtomicU64::new(told.unwrap_or(MAX_WORK)), units: AtomicU32::new(units) }
+    pub(crate) fn new(compute_units: Option<u32>) -> Self {
+        let set = SUBMIT_WORK.get().map(|millions| millions as u64 * 1_000_000);
+        let compute_units = if set.is_some() { 0 } else { compute_units.unwrap_or(0) };
+        Self { most: AtomicU64::new(set.unwrap_or(MAX_WORK)), compute_units: AtomicU32::new(compute_units) }
     }
 
+    /// Sets the bound, for batches and for launches.
     pub(crate) fn set(&self, operations: u64) {
-        self.units.store(0, Ordering::Relaxed);
+        self.compute_units.store(0, Ordering::Relaxed);
         self.most.store(operations, Ordering::Relaxed);
     }
 
-    /// What a launch of so many workgroups, or a part of one, does at most. On many units it may do
-    /// more than a batch: fewer workgroups than fill them all would leave the others idle, since no
-    /// part begins before the one before it has ended.
+    /// The bound for a launch, or a part of one, of this many workgroups. On a GPU of many compute
+    /// units it is higher than that of a batch: a part with fewer workgroups than units would leave
+    /// some idle, since a part begins when the one before it has ended.
     pub(crate) fn of_launch(&self, groups: [u32; 3]) -> u64 {
         let groups = groups.into_iter().fold(1, |all: u64, n| all.saturating_mul(n.into()));
-        let busy = u64::from(self.units.load(Ordering::Relaxed)).min(groups);
+        let busy = u64::from(self.compute_units.load(Ordering::Relaxed)).min(groups);
         self.most.load(Ordering::Relaxed).max(busy * MAX_WORK_OF_UNIT)
     }
 
-    /// Whether a batch that does `pending` would do too much with `more`.
+    /// Whether a batch of `pending` operations would exceed the bound with `more`.
     #[inline]
     pub(crate) fn is_exceeded(&self, pending: u64, more: u64) -> bool {
         pending.saturating_add(more) > self.most.load(Ordering::Relaxed)
     }
 }
 
-/// The policy's memory: how often the program waits.
+/// The state of the policy: how often the program waits.
 #[derive(Debug, Default)]
 pub(crate) struct Policy {
     /// Commands since the last wait.
     since_wait: u32,
-    /// Mean of commands between waits, over the last few.
+    /// The mean number of commands between the last few waits.
     mean: u32,
+    /// It waited before.
     waits: bool,
 }
 
 impl Policy {
-    /// A command was added; `pending` commands are not yet submitted, and `limit` should not be at
-    /// once.
+    /// A command was added to the pending batch, which now has `pending`, and should have no more
+    /// than `limit`.
     #[inline]
     pub(crate) fn added(&mut self, pending: u32, limit: u32) -> Decision {
         self.since_wait = self.since_wait.saturating_add(1);
@@ -199,7 +203,7 @@ mod tests {
 
     #[test]
     fn launches_that_fill_many_units_are_longer() {
-        let most = |units, groups| WorkBound::new(units).of_launch(groups);
+        let most = |compute_units, groups| WorkBound::new(compute_units).of_launch(groups);
         for groups in [[1, 1, 1], [3, 1, 2], [1000, 1000, 1000]] {
             assert_eq!((most(None, groups), most(Some(8), groups)), (MAX_WORK, MAX_WORK), "{groups:?}");
         }

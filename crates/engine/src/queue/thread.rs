@@ -1,13 +1,13 @@
-//! The thread of a device that records and submits what other threads enqueue.
+//! The submission thread of a device, which records and submits what other threads enqueue.
 //!
 //! Recording and submitting takes 1 to 2 µs of a host's time an operator, and the thread that
 //! enqueues has better things to do. It hands a batch over when the [`policy`] says so; this thread
-//! takes it from there. Whoever waits for the device does not wait for this thread to wake: it
-//! takes the stream's lock and records what is left by itself.
+//! takes the batch from there. A thread that waits for the device does not wait for this one to
+//! wake: it takes the stream's lock, and records the batches that are left by itself.
 
 use crate::fork::forked;
 use crate::queue::device_queue::DeviceQueue;
-use crate::queue::policy::{self, Decision};
+use crate::queue::policy;
 use crate::submit::handover::Handover;
 use dml_environment::SUBMIT_THREAD;
 use dml_gpu::AdapterKind;
@@ -66,7 +66,7 @@ fn run(handover: &Handover, queue: &Weak<DeviceQueue>) {
         if handover.has_batches() {
             quiet = 0;
             let Some(queue) = queue.upgrade() else { return };
-            queue.submission.record_handed(|| handover.is_stopped());
+            queue.submission.submit_handed_over(|| handover.is_stopped());
             // Not where the driver computes on the processor that this would keep busy.
             let spins = queue.submission.gpu().info().kind != AdapterKind::Software;
             drop(queue);
@@ -82,7 +82,7 @@ fn run(handover: &Handover, queue: &Weak<DeviceQueue>) {
         quiet += 1;
         if handover.has_pending() {
             let Some(queue) = queue.upgrade() else { return };
-            queue.submit_quiet(policy::quiet(quiet) == Decision::Submit);
+            queue.flush_quiet(policy::quiet(quiet));
         } else if policy::may_sleep(quiet) {
             handover.sleep();
             quiet = 0;
@@ -118,7 +118,7 @@ mod tests {
         for _ in 0..20 {
             let queue = Arc::new(DeviceQueue::new(gpu(), 0).unwrap());
             let thread = SubmitThread::start(&queue);
-            queue.submission.handover().enqueued(true);
+            queue.submission.handover().notify_enqueued(true);
             drop(thread);
             assert_eq!((Arc::strong_count(&queue), Arc::weak_count(&queue)), (1, 0));
         }

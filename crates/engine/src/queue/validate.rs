@@ -38,7 +38,7 @@ fn invalid(launch: &Launch<'_>, [given, right]: [usize; 2], (fits, max): (bool, 
         } else if !fits {
             format!("{:?} workgroups, and at most {max:?} are possible", launch.groups)
         } else if !table_fits {
-            format!("a table of {} bytes, or too many parameters beside a table", launch.table.len())
+            format!("a table of {} bytes, or too many parameters for a launch with a table", launch.table.len())
         } else {
             format!("more than {MAX_RANGES} ranges")
         },

@@ -7,8 +7,8 @@
 //! host costs 3.5 µs, once a submission: there is one only where the host is about to read mapped
 //! memory.
 
+use crate::commands::intervals::IntervalSet;
 use crate::memory::range::AddressRange;
-use crate::submit::intervals::IntervalSet;
 use dml_gpu::Ticket;
 
 /// Beyond this many intervals a barrier is cheaper than the bookkeeping.
@@ -21,14 +21,15 @@ const MAX_INTERVALS: usize = 2048;
 pub(crate) struct Barriers {
     read: IntervalSet,
     written: IntervalSet,
-    /// What was noted last is a part of the cut launch of this number.
+    /// The last command is a part of the split launch of this number.
     part_of: Option<u64>,
-    /// What was recorded since the last barrier is reads that the host polls for at most.
-    settled: bool,
+    /// Nothing was recorded since the last barrier but reads that the host polls for.
+    only_polled: bool,
     /// Submitted writes to mapped memory are visible to the host when their ticket is done.
     host_visible: bool,
-    /// The submission that is recorded makes something visible to the host; the last that did.
+    /// The submission that is being recorded makes something visible to the host.
     shows: bool,
+    /// The last submission that did.
     shown: Ticket,
 }
 
@@ -39,7 +40,7 @@ impl Default for Barriers {
             read: IntervalSet::default(),
             written: IntervalSet::default(),
             part_of: None,
-            settled: true,
+            only_polled: true,
             host_visible: true,
             shows: false,
             shown: Ticket(0),
@@ -47,10 +48,46 @@ impl Default for Barriers {
     }
 }
 
+/// What a command comes after.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Commands that it conflicts with: it reads what they wrote, or writes what they read or
+    /// wrote.
+    AfterConflicts,
+    /// The same but for other parts of the launch of this number. The parts of a launch do not wait
+    /// for each other, as its workgroups do not.
+    BesideParts(u64),
+    /// All earlier work but other commands of this order: a read that the host polls for, the last
+    /// command of its submission. What it reads besides its ranges (the fault block) is as that
+    /// work left it.
+    AfterAll,
+}
+
 impl Barriers {
-    /// Notes the accesses of the command that comes next. True when a barrier must come before it:
-    /// it reads what was written, or writes what was read or written, since the last barrier.
-    pub(crate) fn before(&mut self, reads: &[AddressRange], writes: &[AddressRange]) -> bool {
+    /// Adds the accesses of the command that comes next. True when a barrier must come before it.
+    #[inline]
+    pub(crate) fn before(&mut self, order: Order, reads: &[AddressRange], writes: &[AddressRange]) -> bool {
+        match order {
+            Order::AfterConflicts => self.before_command(reads, writes),
+            Order::BesideParts(launch) => {
+                let conflict = self.part_of != Some(launch) && self.before_command(reads, writes);
+                self.part_of = Some(launch);
+                self.host_visible = false;
+                conflict
+            }
+            Order::AfterAll => {
+                let all = !self.only_polled;
+                if all {
+                    self.clear();
+                }
+                let conflict = self.before_command(reads, writes);
+                self.only_polled = true;
+                all || conflict
+            }
+        }
+    }
+
+    fn before_command(&mut self, reads: &[AddressRange], writes: &[AddressRange]) -> bool {
         let conflict = reads.iter().any(|&r| self.written.overlaps(r))
             || writes.iter().any(|&w| self.written.overlaps(w) || self.read.overlaps(w))
             || self.read.len() + self.written.len() > MAX_INTERVALS;
@@ -65,30 +102,8 @@ impl Barriers {
         }
         self.part_of = None;
         self.host_visible = false;
-        self.settled = false;
+        self.only_polled = false;
         conflict
-    }
-
-    /// As [`before`](Self::before), for a part of the launch of this number. The parts of a launch
-    /// do not wait for each other, as its workgroups do not.
-    pub(crate) fn before_part(&mut self, launch: u64, reads: &[AddressRange], writes: &[AddressRange]) -> bool {
-        let conflict = self.part_of != Some(launch) && self.before(reads, writes);
-        self.part_of = Some(launch);
-        self.host_visible = false;
-        conflict
-    }
-
-    /// As [`before`](Self::before), for a read that the host polls for, the last command of its
-    /// submission. It comes after all earlier work but other such reads: what it reads beside its
-    /// ranges (the fault block) is as that work left it.
-    pub(crate) fn before_polled(&mut self, reads: &[AddressRange], writes: &[AddressRange]) -> bool {
-        let settles = !self.settled;
-        if settles {
-            self.clear();
-        }
-        let conflict = self.before(reads, writes);
-        self.settled = true;
-        settles || conflict
     }
 
     /// The host is about to wait for what was recorded. True when a barrier for it must come at the
@@ -106,7 +121,7 @@ impl Barriers {
         self.written.copy_from(written);
         self.part_of = None;
         self.host_visible = false;
-        self.settled = false;
+        self.only_polled = false;
     }
 
     /// What was recorded was submitted as `ticket`.
@@ -119,7 +134,7 @@ impl Barriers {
     /// The host waited for everything that was recorded: nothing needs a barrier against it.
     pub(crate) fn idle(&mut self) {
         self.clear();
-        self.settled = true;
+        self.only_polled = true;
     }
 
     /// What was submitted is visible to the host as soon as it is done.
@@ -151,37 +166,42 @@ mod tests {
     #[test]
     fn reading_twice_needs_no_barrier() {
         let mut barriers = Barriers::default();
-        assert!(!barriers.before(&[range(0, 64)], &[range(64, 128)]));
-        assert!(!barriers.before(&[range(0, 64)], &[range(128, 192)]));
-        assert!(barriers.before(&[range(64, 68)], &[]), "read after write");
-        assert!(barriers.before(&[], &[range(64, 65)]), "write after read");
-        assert!(barriers.before(&[], &[range(64, 65)]), "write after write");
-        assert!(!barriers.before(&[], &[range(0, 64)]), "the barrier cleared it");
+        assert!(!barriers.before(Order::AfterConflicts, &[range(0, 64)], &[range(64, 128)]));
+        assert!(!barriers.before(Order::AfterConflicts, &[range(0, 64)], &[range(128, 192)]));
+        assert!(barriers.before(Order::AfterConflicts, &[range(64, 68)], &[]), "read after write");
+        assert!(barriers.before(Order::AfterConflicts, &[], &[range(64, 65)]), "write after read");
+        assert!(barriers.before(Order::AfterConflicts, &[], &[range(64, 65)]), "write after write");
+        assert!(!barriers.before(Order::AfterConflicts, &[], &[range(0, 64)]), "the barrier cleared it");
     }
 
     #[test]
     fn in_place_is_no_hazard_of_its_own() {
         let mut barriers = Barriers::default();
-        assert!(!barriers.before(&[range(0, 64)], &[range(0, 64)]));
-        assert!(barriers.before(&[range(0, 64)], &[range(0, 64)]));
+        assert!(!barriers.before(Order::AfterConflicts, &[range(0, 64)], &[range(0, 64)]));
+        assert!(barriers.before(Order::AfterConflicts, &[range(0, 64)], &[range(0, 64)]));
     }
 
     #[test]
     fn parts_of_a_launch_do_not_wait_for_each_other() {
         let (x, y) = (range(0, 64), range(64, 128));
         let mut barriers = Barriers::default();
-        assert!(!barriers.before_part(1, &[x], &[y]) && !barriers.before_part(1, &[x], &[y]));
-        assert!(barriers.before_part(2, &[x], &[y]), "another launch");
-        assert!(barriers.before(&[y], &[]), "a reader");
-        assert!(barriers.before_part(2, &[x], &[y]), "a part after it");
-        assert!(!barriers.before_part(2, &[x], &[y]));
+        assert!(
+            !barriers.before(Order::BesideParts(1), &[x], &[y]) && !barriers.before(Order::BesideParts(1), &[x], &[y])
+        );
+        assert!(barriers.before(Order::BesideParts(2), &[x], &[y]), "another launch");
+        assert!(barriers.before(Order::AfterConflicts, &[y], &[]), "a reader");
+        assert!(barriers.before(Order::BesideParts(2), &[x], &[y]), "a part after it");
+        assert!(!barriers.before(Order::BesideParts(2), &[x], &[y]));
         barriers.idle();
-        assert!(!barriers.before_part(2, &[x], &[y]));
-        assert!(barriers.before(&[y], &[]), "what the last part wrote");
+        assert!(!barriers.before(Order::BesideParts(2), &[x], &[y]));
+        assert!(barriers.before(Order::AfterConflicts, &[y], &[]), "what the last part wrote");
         barriers.after_replay(&IntervalSet::default(), &IntervalSet::default());
         barriers.before_host();
-        assert!(!barriers.before_part(2, &[x], &[y]) && barriers.before_host(), "the host cannot see it yet");
-        barriers.before_part(2, &[x], &[y]);
+        assert!(
+            !barriers.before(Order::BesideParts(2), &[x], &[y]) && barriers.before_host(),
+            "the host cannot see it yet"
+        );
+        barriers.before(Order::BesideParts(2), &[x], &[y]);
         assert!(barriers.before_host(), "nor this");
     }
 
@@ -209,7 +229,7 @@ mod tests {
                     })
                 };
                 let needed = since.iter().any(|(r, w)| hit(&reads, w) || hit(&writes, w) || hit(&writes, r));
-                assert_eq!(barriers.before(&reads, &writes), needed);
+                assert_eq!(barriers.before(Order::AfterConflicts, &reads, &writes), needed);
                 if needed {
                     since.clear();
                 }
@@ -221,20 +241,20 @@ mod tests {
     #[test]
     fn a_polled_read_comes_after_all_but_others_of_its_kind() {
         let mut barriers = Barriers::default();
-        assert!(!barriers.before_polled(&[range(0, 4)], &[range(1000, 1008)]), "nothing was recorded");
-        assert!(!barriers.before_polled(&[range(0, 4)], &[range(1008, 1016)]));
-        assert!(!barriers.before(&[], &[range(64, 128)]));
-        assert!(barriers.before_polled(&[range(0, 4)], &[range(1016, 1024)]), "whatever it was");
-        assert!(!barriers.before(&[range(64, 128)], &[]), "that barrier was for this, too");
+        assert!(!barriers.before(Order::AfterAll, &[range(0, 4)], &[range(1000, 1008)]), "nothing was recorded");
+        assert!(!barriers.before(Order::AfterAll, &[range(0, 4)], &[range(1008, 1016)]));
+        assert!(!barriers.before(Order::AfterConflicts, &[], &[range(64, 128)]));
+        assert!(barriers.before(Order::AfterAll, &[range(0, 4)], &[range(1016, 1024)]), "whatever it was");
+        assert!(!barriers.before(Order::AfterConflicts, &[range(64, 128)], &[]), "that barrier was for this, too");
         barriers.idle();
-        assert!(!barriers.before_polled(&[range(64, 68)], &[range(1000, 1008)]));
+        assert!(!barriers.before(Order::AfterAll, &[range(64, 68)], &[range(1000, 1008)]));
     }
 
     #[test]
     fn the_host_needs_one_barrier_a_submission() {
         let mut barriers = Barriers::default();
         assert!(!barriers.before_host());
-        barriers.before(&[], &[range(0, 4)]);
+        barriers.before(Order::AfterConflicts, &[], &[range(0, 4)]);
         assert!(!barriers.is_host_visible() && barriers.before_host() && !barriers.before_host());
         barriers.submitted(Ticket(3));
         assert!(!barriers.before_host());

@@ -1,168 +1,138 @@
-//! What is submitted together: commands in the order of the calls, with what they need until they
-//! are recorded.
+//! A batch: the commands of one submission, from the first that is enqueued until the driver has
+//! them all.
+//!
+//! Each state is a type of its own, and a transition consumes the state before it. So nothing can
+//! be added to a batch that has a ticket, no batch is recorded twice, and only what was recorded is
+//! submitted.
+//!
+//! | state | the commands | made by |
+//! |---|---|---|
+//! | [`PendingBatch`] | can be added to | [`PendingBatch::new`] |
+//! | [`EndedBatch`] | have their ticket, and may go to another thread | [`PendingBatch::end`] |
+//! | [`RecordedBatch`] | are in the driver's command buffer | [`Stream::record`] |
+//! | [`SubmittedBatch`] | were given to the driver | [`Stream::submit`] |
+//!
+//! A batch is not stored until it is complete, so there is no type for that state: its ticket
+//! tells.
+//!
+//! [`Stream::record`]: crate::submit::stream::Stream::record
+//! [`Stream::submit`]: crate::submit::stream::Stream::submit
 
-use crate::backend::{Recorder, Recording, Segment, TimestampId};
+use crate::commands::list::CommandList;
 use crate::error::Error;
-use crate::kernels::kernel::KernelRef;
-use crate::memory::range::AddressRange;
-use crate::profile::activity::Origin;
-use crate::submit::intervals::IntervalSet;
-use crate::threads::ThreadNumber;
+use crate::submit::errors::Errors;
 use dml_gpu::Ticket;
-use dml_gpu::traits::*;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::ops::Deref;
 
-/// What an entry does.
-#[derive(Debug)]
-pub(crate) enum Command {
-    Launch {
-        kernel: KernelRef,
-        /// Where the push constants are in the byte arena.
-        push: u32,
-        push_len: u32,
-        groups: [u32; 3],
-    },
-    /// Some of the workgroups of a launch that is cut.
-    Part(Box<LaunchPart>),
-    /// Bytes of the ring to a segment, by the copy command: for lengths and addresses that the copy
-    /// kernel cannot take.
-    Upload { from: u64, to: Arc<Segment>, offset: u64, bytes: u64 },
-    /// A block was freed: what earlier entries wrote there is dead unless one of them reads it.
-    Free { address: u64 },
-    /// Records the time for an event.
-    Event(Arc<Marker>),
-    /// Runs a graph. It reads and writes more than its entry names: no command may move across it.
-    Replay(Arc<Replay>),
+/// Commands that nobody records yet. It can be appended to.
+pub(crate) struct PendingBatch {
+    pub(crate) commands: CommandList,
 }
 
-/// See [`Command::Part`].
-#[derive(Debug)]
-pub(crate) struct LaunchPart {
-    pub(crate) kernel: KernelRef,
-    /// As the launch's.
-    pub(crate) push: u32,
-    pub(crate) push_len: u32,
-    /// The index of the first workgroup, and how many.
-    pub(crate) base: [u32; 3],
-    pub(crate) groups: [u32; 3],
-    /// Which launch it is of: the number of those that were cut before.
-    pub(crate) launch: u64,
+/// Commands that are to be recorded and submitted as their ticket. All of them are known.
+pub(crate) struct EndedBatch {
+    ticket: Ticket,
+    commands: CommandList,
 }
 
-/// What a graph's run consists of, or as much of it as is submitted at once.
-#[derive(Debug)]
-pub(crate) struct Replay {
-    pub(crate) recording: Recording,
-    pub(crate) launches: u32,
-    pub(crate) barriers: u32,
-    pub(crate) work: u64,
-    /// What is accessed after the last barrier.
-    pub(crate) read_last: IntervalSet,
-    pub(crate) written_last: IntervalSet,
+/// Commands that are in the driver's command buffer. Those that failed are left out.
+pub(crate) struct RecordedBatch {
+    ended: EndedBatch,
+    errors: Errors,
 }
 
-/// A place between commands that an event waits for.
-#[derive(Debug, Default)]
-pub(crate) struct Marker {
-    /// The ticket that completes it, which may be one that was not submitted yet.
-    ticket: AtomicU64,
-    stamp: OnceLock<TimestampId>,
+/// Commands that were given to the driver. Their ticket completes, whatever failed, unless the
+/// device is lost.
+pub(crate) struct SubmittedBatch {
+    ended: EndedBatch,
+    errors: Errors,
 }
 
-impl Marker {
-    /// It is reached when `ticket` is done.
-    pub(crate) fn set(&self, ticket: Ticket) {
-        self.ticket.store(ticket.0, Ordering::Release);
+impl PendingBatch {
+    /// A batch in the memory of an empty list.
+    #[inline]
+    pub(crate) fn new(empty: CommandList) -> Self {
+        Self { commands: empty }
     }
 
+    /// Ends the batch, which is to be submitted as `ticket`.
+    #[inline]
+    pub(crate) fn end(self, ticket: Ticket) -> EndedBatch {
+        EndedBatch { ticket, commands: self.commands }
+    }
+}
+
+impl Deref for PendingBatch {
+    type Target = CommandList;
+
+    #[inline]
+    fn deref(&self) -> &CommandList {
+        &self.commands
+    }
+}
+
+impl EndedBatch {
+    #[inline]
     pub(crate) fn ticket(&self) -> Ticket {
-        Ticket(self.ticket.load(Ordering::Acquire))
+        self.ticket
     }
 
-    /// Its time, once it was recorded for timing.
-    pub(crate) fn stamp(&self) -> Option<&TimestampId> {
-        self.stamp.get()
+    #[inline]
+    pub(crate) fn commands(&self) -> &CommandList {
+        &self.commands
     }
 
-    /// Records its time.
-    pub(crate) fn record(&self, recorder: &mut Recorder) -> Result<(), Error> {
-        let _ = self.stamp.set(recorder.timestamp()?);
-        Ok(())
+    /// The batch was recorded, but for the commands with these errors.
+    #[inline]
+    pub(super) fn recorded(self, errors: Errors) -> RecordedBatch {
+        RecordedBatch { ended: self, errors }
     }
 }
 
-/// A command, or what must be known in its place, and what is common to all.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) command: Command,
-    pub(crate) operator: &'static str,
-    /// In the range arena: the reads, then the writes.
-    pub(crate) ranges: u32,
-    pub(crate) reads: u16,
-    pub(crate) writes: u16,
-    /// Whose it is.
-    pub(crate) thread: ThreadNumber,
-    /// In the origins, counted from 1; 0 when there is no profile.
-    pub(crate) origin: u32,
+impl RecordedBatch {
+    #[inline]
+    pub(crate) fn ticket(&self) -> Ticket {
+        self.ended.ticket
+    }
+
+    /// The operations that the batch does, as [`Launch::work`](crate::Launch::work) counts them.
+    #[inline]
+    pub(crate) fn work(&self) -> u64 {
+        self.ended.commands.work()
+    }
+
+    /// The batch was submitted. An error of that is one of every thread whose commands it has.
+    #[inline]
+    pub(super) fn submitted(self, result: Result<(), Error>) -> SubmittedBatch {
+        let Self { ended, mut errors } = self;
+        errors.add_for_all(ended.commands.commands().iter().map(|command| command.thread), result);
+        SubmittedBatch { ended, errors }
+    }
 }
 
-/// Entries that one submission carries out.
-pub(crate) struct Batch {
-    /// That submission's, from the moment at which nothing more is added.
-    pub(crate) ticket: Ticket,
-    pub(crate) entries: Vec<Entry>,
-    /// Arenas of the entries; they keep their capacity.
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) ranges: Vec<AddressRange>,
-    /// What enqueued the entries, for the profile if there is one.
-    pub(crate) origins: Vec<Origin>,
-    /// Commands among the entries.
-    pub(crate) commands: u32,
-    /// What they do: see [`Launch::work`](crate::Launch::work).
-    pub(crate) work: u64,
-}
-
-impl Batch {
-    pub(crate) fn new() -> Self {
-        Self {
-            ticket: Ticket(0),
-            entries: Vec::with_capacity(256),
-            bytes: Vec::with_capacity(16 << 10),
-            ranges: Vec::with_capacity(1024),
-            origins: Vec::new(),
-            commands: 0,
-            work: 0,
-        }
+impl SubmittedBatch {
+    #[inline]
+    pub(crate) fn ticket(&self) -> Ticket {
+        self.ended.ticket
     }
 
-    /// The first kernel that is not compiled.
-    pub(crate) fn uncompiled(&self) -> Option<&KernelRef> {
-        self.entries.iter().find_map(|entry| match &entry.command {
-            Command::Launch { kernel, .. } if !kernel.is_compiled() => Some(kernel),
-            Command::Part(part) if !part.kernel.is_compiled() => Some(&part.kernel),
-            _ => None,
-        })
+    /// Launches and copies in the batch.
+    #[inline]
+    pub(crate) fn count(&self) -> u32 {
+        self.ended.commands.count()
     }
 
-    /// Empties it. The kernels and events of its entries are let go.
-    pub(crate) fn clear(&mut self) {
-        self.entries.clear();
-        self.bytes.clear();
-        self.ranges.clear();
-        self.origins.clear();
-        self.commands = 0;
-        self.work = 0;
+    /// Takes the errors of recording and submitting out.
+    #[inline]
+    pub(crate) fn take_errors(&mut self) -> Errors {
+        std::mem::take(&mut self.errors)
     }
 
-    /// An entry's reads and writes.
-    pub(crate) fn ranges(&self, entry: &Entry) -> (&[AddressRange], &[AddressRange]) {
-        let from = entry.ranges as usize;
-        self.ranges[from..from + usize::from(entry.reads + entry.writes)].split_at(usize::from(entry.reads))
-    }
-
-    /// The push constants at `push`.
-    pub(crate) fn push(&self, push: u32, len: u32) -> &[u8] {
-        &self.bytes[push as usize..(push + len) as usize]
+    /// Lets go of kernels and markers, and gives the memory of the list for another batch.
+    #[inline]
+    pub(crate) fn recycle(self) -> CommandList {
+        let mut commands = self.ended.commands;
+        commands.clear();
+        commands
     }
 }

@@ -1,4 +1,4 @@
-//! Errors of work that was enqueued: each belongs to the thread that enqueued it, and waits for
+//! Errors of enqueued work: each belongs to the thread that enqueued the work, and is returned by
 //! that thread's next call.
 
 use crate::error::Error;
@@ -11,8 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) struct Errors(Vec<(ThreadNumber, Error)>);
 
 impl Errors {
-    /// Keeps an error of a thread's work.
-    pub(crate) fn note(&mut self, thread: ThreadNumber, result: Result<(), Error>) {
+    /// Adds an error of a thread's work, unless there is one of that thread.
+    pub(crate) fn add(&mut self, thread: ThreadNumber, result: Result<(), Error>) {
         if let Err(e) = result
             && self.0.iter().all(|&(of, _)| of != thread)
         {
@@ -20,35 +20,38 @@ impl Errors {
         }
     }
 
-    /// Keeps an error of work of several threads for each of them; for the calling thread if it is
-    /// nobody's.
-    pub(crate) fn note_for(&mut self, threads: impl Iterator<Item = ThreadNumber>, result: Result<(), Error>) {
+    /// Adds an error of the work of several threads for each of them; for the calling thread if
+    /// there are none.
+    pub(crate) fn add_for_all(&mut self, threads: impl Iterator<Item = ThreadNumber>, result: Result<(), Error>) {
         let Err(e) = result else { return };
-        let mut anybody = false;
+        let mut empty = true;
         for thread in threads {
-            self.note(thread, Err(e.clone()));
-            anybody = true;
+            self.add(thread, Err(e.clone()));
+            empty = false;
         }
-        if !anybody {
-            self.note(ThreadNumber::here(), Err(e));
+        if empty {
+            self.add(ThreadNumber::here(), Err(e));
         }
     }
 
     /// Changes every error.
     pub(crate) fn map(self, change: impl Fn(Error) -> Error) -> Self {
+        if self.0.is_empty() {
+            return self; // Almost always.
+        }
         Self(self.0.into_iter().map(|(thread, error)| (thread, change(error))).collect())
     }
 
     /// The calling thread's error, or one of a thread that has ended.
     fn take(&mut self) -> Option<Error> {
         let here = ThreadNumber::here();
-        let mine = self.0.iter().position(|&(of, _)| of == here);
-        let at = mine.or_else(|| self.0.iter().position(|&(of, _)| of.has_ended()))?;
+        let own = self.0.iter().position(|&(of, _)| of == here);
+        let at = own.or_else(|| self.0.iter().position(|&(of, _)| of.has_ended()))?;
         Some(self.0.remove(at).1)
     }
 }
 
-/// Errors that nobody waited for, kept for the next call of the threads whose they are.
+/// Errors of enqueued work, deferred to the next call of the thread that enqueued it.
 #[derive(Default)]
 pub(crate) struct Deferred {
     any: AtomicBool,
@@ -56,14 +59,14 @@ pub(crate) struct Deferred {
 }
 
 impl Deferred {
-    /// Keeps errors. Of each thread the first one counts.
+    /// Defers errors. Of each thread the first one counts.
     pub(crate) fn put(&self, errors: Errors) {
         if errors.0.is_empty() {
             return;
         }
-        let mut kept = self.lock();
+        let mut deferred = self.lock();
         for (thread, error) in errors.0 {
-            kept.note(thread, Err(error));
+            deferred.add(thread, Err(error));
         }
         self.any.store(true, Ordering::Release);
     }
@@ -71,11 +74,11 @@ impl Deferred {
     /// Fails with the calling thread's error, once, or with that of a thread that has ended.
     #[inline]
     pub(crate) fn take(&self) -> Result<(), Error> {
-        if self.any.load(Ordering::Acquire) { self.take_mine() } else { Ok(()) }
+        if self.any.load(Ordering::Acquire) { self.take_own() } else { Ok(()) }
     }
 
     #[cold]
-    fn take_mine(&self) -> Result<(), Error> {
+    fn take_own(&self) -> Result<(), Error> {
         let mut errors = self.lock();
         let error = errors.take();
         self.any.store(!errors.0.is_empty(), Ordering::Release);
@@ -95,9 +98,9 @@ mod tests {
         Error::InvalidValue(what)
     }
 
-    fn note(deferred: &Deferred, thread: ThreadNumber, what: &'static str) {
+    fn put(deferred: &Deferred, thread: ThreadNumber, what: &'static str) {
         let mut errors = Errors::default();
-        errors.note(thread, Err(error(what)));
+        errors.add(thread, Err(error(what)));
         deferred.put(errors);
     }
 
@@ -114,10 +117,10 @@ mod tests {
                 (deferred.take(), deferred.take())
             });
             let there = receive.recv().expect("it tells");
-            note(deferred, there, "theirs");
+            put(deferred, there, "theirs");
             assert_eq!(deferred.take(), Ok(()), "another thread's");
-            note(deferred, here, "mine");
-            note(deferred, here, "mine, later");
+            put(deferred, here, "mine");
+            put(deferred, here, "mine, later");
             assert_eq!((deferred.take(), deferred.take()), (Err(error("mine")), Ok(())));
             resume.send(()).expect("it waits");
             let taken = other.join().expect("it runs");
@@ -129,7 +132,7 @@ mod tests {
     fn the_error_of_a_thread_that_has_ended_is_anybodys() {
         let deferred = Deferred::default();
         let gone = std::thread::spawn(ThreadNumber::here).join().expect("it runs");
-        note(&deferred, gone, "left behind");
+        put(&deferred, gone, "left behind");
         // Another test's thread may have the number by now: then the error is that thread's, and it
         // never comes here.
         if gone.has_ended() {

@@ -1,88 +1,90 @@
-//! What goes from the threads that enqueue to the one that records and submits: ended batches, the
-//! signs that work is pending, and the batches that were recorded back again. The thread itself is
+//! The mailbox of the submission thread: ended batches from the threads that enqueue, the sign that
+//! commands are pending, and the memory of submitted batches on its way back. The thread itself is
 //! the queue's ([`crate::queue::thread`]).
 
+use crate::commands::list::CommandList;
 use crate::kernels::kernel::KernelRef;
-use crate::submit::batch::Batch;
+use crate::submit::batch::{EndedBatch, SubmittedBatch};
 use crate::submit::mailbox::Mailbox;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// How long the thread looks for the next batch before it sleeps: a program that trains hands over
-/// the next one soon, and waking a thread costs the one that does it 2 to 5 µs.
+/// How long the submission thread spins for the next batch before it sleeps: a program that trains
+/// hands over the next batch soon, and waking the thread costs the one that hands over 2 to 5 µs.
 const SPIN: Duration = Duration::from_micros(50);
 /// Pauses between two looks.
 const PAUSES: u32 = 8;
-/// Batches that may wait. A host that is further ahead records by itself.
+/// The most batches in the mailbox. A host that is further ahead records by itself.
 const MAX_WAITING: u32 = 8;
-/// Empty batches that are kept: as many as are ever on their way.
+/// The most empty lists for later batches: as many batches as can be under way at a time.
 const MAX_SPARE: usize = MAX_WAITING as usize + 2;
 
-/// Between the threads of one device. Without a thread that takes batches it is a list of spare
-/// ones.
+/// The mailbox between the threads of one device, and the empty lists for later batches. Without a
+/// thread that takes batches, only the empty lists are used.
 #[derive(Default)]
 pub(crate) struct Handover {
-    mailbox: Mailbox<Batch>,
-    spare: Mutex<Vec<Batch>>,
+    mailbox: Mailbox<EndedBatch>,
+    /// Empty lists for later batches.
+    spare: Mutex<Vec<CommandList>>,
     /// Whether batches are handed over. Otherwise the thread submits only what was left pending.
     takes_batches: OnceLock<bool>,
 }
 
 impl Handover {
-    /// There is a thread from now on, which records batches if it `takes_batches`.
+    /// Sets the submission thread, which records batches if it `takes_batches`.
     pub(crate) fn attach(&self, thread: Thread, takes_batches: bool) {
         self.mailbox.attach(thread);
         let _ = self.takes_batches.set(takes_batches);
     }
 
-    /// Whether the thread takes batches, and has not too many of them.
+    /// Whether the thread takes batches, and has room for another.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         self.takes_batches.get() == Some(&true) && self.mailbox.len() < MAX_WAITING
     }
 
-    /// Leaves a batch for the thread, which may have to be [woken](Self::wake). Called with the
-    /// queue locked, so that batches come in the order of their tickets.
-    pub(crate) fn put(&self, batch: Batch) {
+    /// Sends a batch to the thread, which may have to be [woken](Self::wake). Called with the queue
+    /// locked, so that batches arrive in the order of their tickets.
+    pub(crate) fn send(&self, batch: EndedBatch) {
         self.mailbox.push(batch);
     }
 
-    /// An empty batch.
-    pub(crate) fn spare(&self) -> Batch {
-        self.lock_spare().pop().unwrap_or_else(Batch::new)
+    /// An empty list for a batch.
+    pub(crate) fn take_empty_list(&self) -> CommandList {
+        self.lock_spare().pop().unwrap_or_else(CommandList::for_batch)
     }
 
     /// Takes the oldest batch that was handed over. Called with the stream locked, so that they are
     /// recorded in order.
-    pub(crate) fn next(&self) -> Option<Batch> {
+    pub(crate) fn receive(&self) -> Option<EndedBatch> {
         self.mailbox.pop()
     }
 
     /// A kernel of the oldest batch that is not compiled.
     pub(crate) fn uncompiled(&self) -> Option<KernelRef> {
-        self.mailbox.peek(|batch| batch.uncompiled().cloned())
+        self.mailbox.peek(|batch| batch.commands().uncompiled().cloned())
     }
 
-    /// Takes back a batch that was recorded.
-    pub(crate) fn recorded(&self, mut batch: Batch) {
-        batch.clear();
+    /// Takes the memory of a batch that was submitted, for a later one.
+    pub(crate) fn recycle(&self, batch: SubmittedBatch) {
+        let list = batch.recycle();
         let mut spare = self.lock_spare();
         if spare.len() < MAX_SPARE {
-            spare.push(batch);
+            spare.push(list);
         }
     }
 
-    /// A command was enqueued; `first` if nothing was pending before. Called with the queue locked.
-    /// Returns whether the thread was asleep for lack of work, and is woken now.
+    /// Tells that a command was enqueued; `first` if nothing was pending before. Called with the
+    /// queue locked. Returns whether the thread slept for lack of work, and is woken now.
     #[inline]
-    pub(crate) fn enqueued(&self, first: bool) -> bool {
+    pub(crate) fn notify_enqueued(&self, first: bool) -> bool {
         self.mailbox.enqueued(first)
     }
 
-    /// Nothing is pending any more. Called with the queue locked.
+    /// Tells that nothing is pending any more. Called with the queue locked.
     #[inline]
-    pub(crate) fn taken(&self) {
+    pub(crate) fn notify_ended(&self) {
         self.mailbox.taken();
     }
 
@@ -97,7 +99,7 @@ impl Handover {
         self.mailbox.wake();
     }
 
-    fn lock_spare(&self) -> MutexGuard<'_, Vec<Batch>> {
+    fn lock_spare(&self) -> MutexGuard<'_, Vec<CommandList>> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -108,7 +110,7 @@ impl Handover {
         self.mailbox.is_stopped()
     }
 
-    /// Another number after each command.
+    /// A number that is another one after each command.
     pub(crate) fn activity(&self) -> u32 {
         self.mailbox.activity()
     }
@@ -118,12 +120,12 @@ impl Handover {
         self.mailbox.has_pending()
     }
 
-    /// Batches were handed over that nobody recorded.
+    /// Batches were handed over that nobody has recorded yet.
     pub(crate) fn has_batches(&self) -> bool {
         self.mailbox.has_items()
     }
 
-    /// Whether a batch came within [`SPIN`].
+    /// Spins for a batch. False if none came within [`SPIN`].
     pub(crate) fn spin(&self) -> bool {
         let start = Instant::now();
         while !self.has_batches() {
@@ -145,12 +147,12 @@ impl Handover {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::submit::batch::PendingBatch;
+    use crate::submit::errors::Errors;
     use dml_gpu::Ticket;
 
-    fn batch(ticket: u64) -> Batch {
-        let mut batch = Batch::new();
-        batch.ticket = Ticket(ticket);
-        batch
+    fn batch(ticket: u64) -> EndedBatch {
+        PendingBatch::new(CommandList::default()).end(Ticket(ticket))
     }
 
     #[test]
@@ -158,13 +160,14 @@ mod tests {
         let handover = Handover::default();
         assert!(!handover.has_room(), "nobody takes them");
         handover.attach(std::thread::current(), true);
-        (1..=u64::from(MAX_WAITING)).for_each(|i| handover.put(batch(i)));
+        (1..=u64::from(MAX_WAITING)).for_each(|i| handover.send(batch(i)));
         assert!(!handover.has_room(), "the thread is behind");
         for i in 1..=u64::from(MAX_WAITING) {
-            let next = handover.next().map(|batch| (batch.ticket, handover.recorded(batch)));
-            assert_eq!(next, Some((Ticket(i), ())));
+            let next = handover.receive().map(|batch| batch.recorded(Errors::default()).submitted(Ok(())));
+            assert_eq!(next.as_ref().map(SubmittedBatch::ticket), Some(Ticket(i)));
+            next.into_iter().for_each(|batch| handover.recycle(batch));
         }
-        assert!(handover.next().is_none() && handover.has_room());
+        assert!(handover.receive().is_none() && handover.has_room());
         assert_eq!(handover.lock_spare().len(), MAX_WAITING as usize);
     }
 }

@@ -5,8 +5,8 @@ use crate::sync::{AtomicBool, AtomicU32, Mutex, MutexGuard, OnceLock, Ordering, 
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
-/// Between the threads of one device. Without a thread nobody is woken, and whoever waits takes the
-/// items.
+/// Between the threads of one device. Without a submission thread none is woken, and a
+/// thread that waits takes the items.
 pub(crate) struct Mailbox<T> {
     items: Mutex<VecDeque<T>>,
     /// How many there are.

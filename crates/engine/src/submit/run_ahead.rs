@@ -1,15 +1,21 @@
-//! How far the host may be ahead of the device.
+//! The window of commands in flight: how far the host may run ahead of the device.
 //!
-//! What was given to the driver cannot be taken back, so it is bounded: by the commands in flight,
-//! and by the time that they are expected to take. How long a command takes is not known before it
-//! ran. So the window adapts, as a network's does: every submission that completes says what the
-//! commands that were in flight with it took, and the window becomes what fits into [`SPAN`]. It
-//! grows at most twofold at a time, and only when it was too small for the host: that some commands
-//! are fast says little of others. It shrinks only by what was seen at the moment of completion:
-//! what is seen late took at most that long. When the device had nothing to do for long, what comes
-//! next may be anything, and the window is as at first. Half a window makes a batch, so that one
-//! runs while the next is recorded; where one command takes longer than the span, one is in flight
-//! at a time.
+//! Work that was given to the driver cannot be taken back, so it is bounded: by the number of
+//! commands in flight, and by the time that they are expected to take. How long a command takes is
+//! not known before it ran, so the size of the window adapts, as that of a network's congestion
+//! window does:
+//!
+//! - Every submission that completes tells how long the commands took that were in flight with it.
+//!   The window becomes as many commands as fit into [`SPAN`] at that rate.
+//! - The window grows at most twofold at a time, and only when it limited the host: that some
+//!   commands are fast says little of others.
+//! - The window shrinks only by completions that were seen as they happened. A completion that is
+//!   seen late may have happened long before.
+//! - When the device was idle for long, the next commands may be of any kind, and the window is as
+//!   at first.
+//!
+//! Half a window makes a batch, so that one batch runs while the next is recorded. Where one
+//! command takes longer than the span, one is in flight at a time.
 
 use dml_gpu::Ticket;
 use std::collections::VecDeque;
@@ -17,34 +23,35 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What is in flight should take no longer.
+/// The time that the commands in flight should take at most.
 const SPAN: Duration = Duration::from_millis(100);
-/// The most commands in flight, however fast they are: the next ones may be slow, and nothing says
-/// so before. CUDA queues about as many launches.
+/// The most commands in flight, however fast they are: the next ones may be slow, which nothing
+/// tells in advance. CUDA queues about as many launches.
 const MAX_WINDOW: u32 = 1024;
-/// Commands in flight before anything is known of what runs. Half of them are worth a submit (see
+/// The size of the window before anything was measured. Half of it is worth a submit (see
 /// [`crate::queue::policy`]).
 const FIRST_WINDOW: u32 = 16;
-/// One submission counts as at most so many commands: a graph is measured as a whole.
+/// The most commands that a submission counts as: a graph is measured as a whole.
 const MAX_COUNTED: u32 = 64;
-/// The least part of a window that one measurement leaves: others may be at work on the processors.
+/// The largest factor by which one measurement shrinks the window: other programs may have kept the
+/// processors busy.
 const SHRINK: u32 = 4;
 
-/// How a completion was seen.
+/// When a completion was seen.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// About when it happened.
+    /// As it happened.
     AtOnce,
     /// Some time later.
     Later,
 }
 
-/// What is in flight on one device, and what may be.
+/// The commands in flight on one device, and how many may be.
 pub(crate) struct RunAhead {
     window: Mutex<Window>,
-    /// Half a window, for those who enqueue.
+    /// Half a window, for threads that enqueue.
     batch: AtomicU32,
-    /// There was no room when it was last looked, or something submitted.
+    /// There was no room after the last look or submission.
     full: AtomicBool,
 }
 
@@ -54,13 +61,13 @@ struct Window {
     commands: u32,
     /// Commands that may be in flight.
     size: u32,
-    /// The host has met its end since it was last measured.
+    /// The window limited the host since the last measurement.
     limits: bool,
     /// When something was last in flight.
     active: Instant,
 }
 
-/// A submission that is not known to be complete.
+/// A submission that is in flight: not known to be complete.
 struct Flight {
     ticket: Ticket,
     commands: u32,
@@ -81,8 +88,8 @@ impl RunAhead {
         self.batch.load(Ordering::Relaxed)
     }
 
-    /// As much is in flight as may be, or was a moment ago: who wants to add to it looks, and waits
-    /// if it is so.
+    /// Whether as much is in flight as may be, or was a moment ago: then the caller looks again
+    /// with [`has_room`](Self::has_room).
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)

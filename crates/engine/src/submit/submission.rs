@@ -1,5 +1,5 @@
-//! One device's work from the moment its batch has ended: the stream, its timeline, what failed,
-//! and whether the device was lost.
+//! The back half of a device's queue: the stream with its lock, the timeline, deferred errors, and
+//! whether the device was lost.
 
 use crate::backend::{Gpu, Timeline, TimestampId};
 use crate::error::Error;
@@ -7,9 +7,10 @@ use crate::exit;
 use crate::interrupt;
 use crate::profile::activity::Activity;
 use crate::profile::measure;
-use crate::submit::batch::Batch;
+use crate::submit::batch::{EndedBatch, SubmittedBatch};
 use crate::submit::errors::{Deferred, Errors};
 use crate::submit::handover::Handover;
+use crate::submit::ordered::OrderedRecorder;
 use crate::submit::run_ahead::{RunAhead, Seen};
 use crate::submit::statistics::QueueStats;
 use crate::submit::stream::Stream;
@@ -19,12 +20,24 @@ use dml_gpu::traits::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// How often a lock that is held for some tens of microseconds is tried before the thread sleeps.
+/// How often the stream's lock, which is held for some tens of microseconds, is tried before the
+/// thread sleeps.
 const MAX_TRIES: u32 = 1000;
-/// Commands that are recorded at once, after all that is pending.
-pub(crate) type More<'m> = &'m mut dyn FnMut(&mut Stream) -> Result<(), Error>;
 
-/// The lower half of a device's queue.
+/// Who is to see what a submission wrote to mapped memory, when it is complete.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Visibility {
+    /// Later commands of the device.
+    Device,
+    /// The host, too, for which there is a barrier. A host that polls for words does without.
+    Host,
+}
+
+/// Commands that are recorded at once, after all that is pending.
+pub(crate) type More<'m> = &'m mut dyn FnMut(&mut OrderedRecorder) -> Result<(), Error>;
+
+/// The back half of a device's queue. The front half is the
+/// [`DeviceQueue`](crate::queue::device_queue::DeviceQueue).
 pub(crate) struct Submission {
     /// The device's index.
     device: usize,
@@ -64,7 +77,7 @@ impl Submission {
         &self.timeline
     }
 
-    /// What goes to the thread that submits.
+    /// The mailbox of the submission thread.
     #[inline]
     pub(crate) fn handover(&self) -> &Arc<Handover> {
         &self.handover
@@ -78,47 +91,49 @@ impl Submission {
         self.run_ahead.batch()
     }
 
-    /// As much is in flight as may be, or was a moment ago.
+    /// Whether as much is in flight as may be, or was a moment ago.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.run_ahead.is_full()
     }
 
-    /// Whether the driver may be given more. A device that was lost has room: who submits finds
-    /// out.
+    /// Whether the driver may be given more. A device that was lost has room: the submission finds
+    /// the loss.
     pub(crate) fn has_room(&self) -> bool {
         self.timeline.completed().map_or(true, |completed| self.run_ahead.has_room(completed, Seen::Later))
     }
 
-    /// Waits until the driver may be given more. Nothing of the engine may be locked.
+    /// Waits until the driver may be given more. The calling thread may hold no lock.
     ///
     /// # Errors
     /// [`Error::Interrupted`]; [`Error::DeviceLost`].
-    pub(crate) fn await_room(&self) -> Result<(), Error> {
+    pub(crate) fn throttle(&self) -> Result<(), Error> {
         let mut seen = Seen::Later;
         let look = |completed| self.run_ahead.has_room(completed, std::mem::replace(&mut seen, Seen::AtOnce));
-        interrupt::unless(self.wrap(self.timeline.look_until(look, interrupt::requested))?)
+        interrupt::unless(self.check(self.timeline.look_until(look, interrupt::requested))?)
     }
 
-    /// A batch was submitted.
-    fn submitted(&self, ticket: Ticket, commands: u32) {
-        self.run_ahead.submitted(ticket, commands, self.timeline.completed().unwrap_or_default());
+    /// Accounts for a batch that was submitted: its errors are deferred, and its commands are in
+    /// flight.
+    fn account(&self, batch: &mut SubmittedBatch) {
+        self.deferred.put(batch.take_errors().map(|e| self.check_error(e)));
+        self.run_ahead.submitted(batch.ticket(), batch.count(), self.timeline.completed().unwrap_or_default());
     }
 
     // ---- loss and errors
 
-    /// Fails if the loss of the device was noted.
+    /// Fails if the device is known to be lost.
     #[inline]
     pub(crate) fn alive(&self) -> Result<(), Error> {
         if self.lost.load(Ordering::Relaxed) { Err(self.lost_error()) } else { Ok(()) }
     }
 
-    /// Whether the loss of the device was noted.
+    /// Whether the device is known to be lost.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Notes the loss of the device.
+    /// Remembers that the device was lost.
     pub(crate) fn lose(&self) {
         self.lost.store(true, Ordering::Relaxed);
         exit::without_drivers();
@@ -129,12 +144,12 @@ impl Submission {
         Error::DeviceLost { device: self.device, adapter: self.gpu.info().name.clone() }
     }
 
-    /// Notes the loss of the device, if that is what a call found.
-    pub(crate) fn wrap<T, E: Into<Error>>(&self, result: Result<T, E>) -> Result<T, Error> {
-        result.map_err(|e| self.noted(e.into()))
+    /// Passes a result on. If it says that the device was lost, that is remembered.
+    pub(crate) fn check<T, E: Into<Error>>(&self, result: Result<T, E>) -> Result<T, Error> {
+        result.map_err(|e| self.check_error(e.into()))
     }
 
-    fn noted(&self, error: Error) -> Error {
+    fn check_error(&self, error: Error) -> Error {
         match error {
             Error::Gpu(dml_gpu::Error::DeviceLost) => {
                 self.lose();
@@ -144,15 +159,16 @@ impl Submission {
         }
     }
 
-    /// Keeps an error of the calling thread's work, that nobody waits for, for its next call.
+    /// Keeps an error of the calling thread's work, for which nobody waits, for the thread's next
+    /// call.
     pub(crate) fn defer(&self, error: Error) {
         let mut errors = Errors::default();
-        errors.note(ThreadNumber::here(), Err(error));
+        errors.add(ThreadNumber::here(), Err(error));
         self.deferred.put(errors);
     }
 
-    /// The error of the calling thread's work that nobody waited for, once; or that of a thread
-    /// that has ended.
+    /// Fails with the deferred error of the calling thread, once; or with that of a thread that has
+    /// ended.
     #[inline]
     pub(crate) fn take_deferred(&self) -> Result<(), Error> {
         self.deferred.take()
@@ -160,8 +176,8 @@ impl Submission {
 
     // ---- recording
 
-    /// The stream, which another thread holds for some tens of microseconds at most, compiling
-    /// apart.
+    /// Locks the stream. Another thread holds the lock for some tens of microseconds at most,
+    /// unless it compiles.
     fn stream(&self) -> MutexGuard<'_, Stream> {
         for _ in 0..MAX_TRIES {
             match self.stream.try_lock() {
@@ -173,142 +189,134 @@ impl Submission {
         self.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stream, with all that was handed over recorded and submitted.
-    pub(crate) fn up_to_date(&self) -> MutexGuard<'_, Stream> {
+    /// Locks the stream, and records and submits all that was handed over.
+    pub(crate) fn catch_up(&self) -> MutexGuard<'_, Stream> {
         let mut stream = self.stream();
-        while let Some(batch) = self.handover.next() {
-            self.submit_handed(&mut stream, batch);
+        while let Some(batch) = self.handover.receive() {
+            self.submit_batch(&mut stream, batch);
         }
         stream
     }
 
-    /// Records and submits what was handed over, as far as there is room for it and until `stop` is
-    /// true. Kernels that are still being compiled are waited for with nothing locked.
-    pub(crate) fn record_handed(&self, stop: impl Fn() -> bool) {
+    /// Records and submits what was handed over, as long as there is room in flight and until
+    /// `stop` is true. Kernels that are still being compiled are waited for with nothing locked.
+    pub(crate) fn submit_handed_over(&self, stop: impl Fn() -> bool) {
         while !stop() && self.handover.has_batches() && self.has_room() {
             match self.handover.uncompiled() {
                 Some(kernel) => kernel.compile(&self.gpu),
-                None => self.record_next(),
+                None => self.submit_next(),
             }
         }
     }
 
-    /// As [`record_handed`](Self::record_handed), for a thread that is about to wait.
+    /// As [`submit_handed_over`](Self::submit_handed_over), for a thread that is about to wait.
     ///
     /// # Errors
     /// [`Error::Interrupted`].
-    pub(crate) fn record_handed_to_wait(&self) -> Result<(), Error> {
+    pub(crate) fn submit_handed_over_to_wait(&self) -> Result<(), Error> {
         while self.handover.has_batches() && self.has_room() {
             match self.handover.uncompiled() {
                 Some(kernel) => kernel.await_compiled(&self.gpu)?,
-                None => self.record_next(),
+                None => self.submit_next(),
             }
         }
         Ok(())
     }
 
-    /// Records and submits the oldest batch that was handed over, if another thread has not.
-    fn record_next(&self) {
+    /// Records and submits the oldest batch that was handed over, unless another thread has done
+    /// it.
+    fn submit_next(&self) {
         let mut stream = self.stream();
-        if let Some(batch) = self.handover.next() {
-            measure::beside(batch.commands, || self.submit_handed(&mut stream, batch));
+        if let Some(batch) = self.handover.receive() {
+            measure::background(batch.commands().count(), || self.submit_batch(&mut stream, batch));
         }
     }
 
-    /// Records and submits a batch that was handed over. An error is kept for the next call.
-    fn submit_handed(&self, stream: &mut Stream, batch: Batch) {
-        let errors = stream.record(&self.gpu, &batch);
-        let submitted = stream.submit(batch.ticket, batch.work);
-        self.defer_of(&batch, errors, submitted);
-        self.submitted(batch.ticket, batch.commands);
-        self.handover.recorded(batch);
-    }
-
-    /// Keeps the errors of a batch for the next calls of those who enqueued it.
-    fn defer_of(&self, batch: &Batch, mut errors: Errors, submitted: Result<(), Error>) {
-        errors.note_for(batch.entries.iter().map(|entry| entry.thread), submitted);
-        self.deferred.put(errors.map(|e| self.noted(e)));
+    /// Records and submits a batch that was handed over. Errors are deferred.
+    fn submit_batch(&self, stream: &mut Stream, batch: EndedBatch) {
+        let recorded = stream.record(&self.gpu, batch);
+        let mut submitted = stream.submit(recorded);
+        self.account(&mut submitted);
+        self.handover.recycle(submitted);
     }
 
     /// Records and submits a batch, then `more`, as one submission, after [all that was handed
-    /// over](Self::up_to_date). With `for_host`, what was written to mapped memory is visible when
-    /// it is done. Returns also what nobody waited for.
+    /// over](Self::catch_up). Returns also deferred errors of the calling thread.
     pub(crate) fn submit(
         &self,
         mut stream: MutexGuard<'_, Stream>,
-        batch: Batch,
-        for_host: bool,
+        batch: EndedBatch,
+        visibility: Visibility,
         more: Option<More<'_>>,
     ) -> Result<(), Error> {
-        let errors = stream.record(&self.gpu, &batch);
-        let more = more.map_or(Ok(()), |more| more(&mut stream));
-        if for_host {
-            stream.host_barrier();
+        let recorded = stream.record(&self.gpu, batch);
+        let more = more.map_or(Ok(()), |more| more(&mut stream.recorder));
+        if visibility == Visibility::Host {
+            stream.recorder.host_barrier();
         }
-        let submitted = stream.submit(batch.ticket, batch.work);
-        self.defer_of(&batch, errors, submitted);
-        self.submitted(batch.ticket, batch.commands);
+        let mut submitted = stream.submit(recorded);
+        self.account(&mut submitted);
         drop(stream);
-        self.handover.recorded(batch);
-        let more = self.wrap(more);
+        self.handover.recycle(submitted);
+        let more = self.check(more);
         self.take_deferred().and(more)
     }
 
     // ---- waiting
 
-    /// Waits for what the driver was given, and what a thread is about to give it.
+    /// Waits for what the driver was given, and for what a thread is giving it now.
     pub(crate) fn wait_submitted(&self) -> Result<(), Error> {
         drop(self.stream());
         self.wait(self.timeline.last_ticket())
     }
 
-    /// Waits for a ticket. Nothing of the engine may be locked.
+    /// Waits for a ticket. The calling thread may hold no lock.
     ///
     /// # Errors
     /// [`Error::Interrupted`]; [`Error::DeviceLost`].
     pub(crate) fn wait(&self, ticket: Ticket) -> Result<(), Error> {
-        interrupt::unless(self.wrap(self.timeline.wait_unless(ticket, interrupt::requested))?)
+        interrupt::unless(self.check(self.timeline.wait_unless(ticket, interrupt::requested))?)
     }
 
-    /// Waits for a ticket, whatever happens: where something is locked. Not for what others may
-    /// have enqueued without bound.
-    pub(crate) fn wait_locked(&self, ticket: Ticket) -> Result<(), Error> {
-        self.wrap(self.timeline.wait(ticket))
+    /// Waits for a ticket without asking for interruptions: for a caller that holds a lock. Not for
+    /// work that other threads may have enqueued without bound.
+    pub(crate) fn wait_uninterrupted(&self, ticket: Ticket) -> Result<(), Error> {
+        self.check(self.timeline.wait(ticket))
     }
 
-    /// All commands up to `ticket` are done, and the host has waited for them.
-    pub(crate) fn completed(&self, ticket: Ticket) {
-        // A thread that records meanwhile will not miss it.
+    /// All commands up to `ticket` are complete, and the host has waited for them.
+    pub(crate) fn retire(&self, ticket: Ticket) {
+        // A thread that records meanwhile does not need to know.
         if let Ok(mut stream) = self.stream.try_lock() {
-            stream.completed(ticket);
+            stream.recorder.retire(ticket);
         }
     }
 
-    /// Waits until the driver, too, is done with everything, of which `ticket` is the last.
+    /// Waits until the driver, too, is done with everything up to `ticket`, the last one.
     pub(crate) fn wait_idle(&self, ticket: Ticket) -> Result<(), Error> {
         let mut stream = self.stream();
-        self.wrap(stream.wait_idle())?;
-        stream.completed(ticket);
+        self.check(stream.recorder.wait_idle())?;
+        stream.recorder.retire(ticket);
         Ok(())
     }
 
-    /// Nanoseconds from one timestamp to another, as [`Stream::elapsed_ns`].
+    /// Nanoseconds from one timestamp to another, as [`OrderedRecorder::elapsed_ns`].
     pub(crate) fn elapsed_ns(&self, from: &TimestampId, to: &TimestampId) -> Result<Option<f64>, Error> {
-        self.wrap(self.stream().elapsed_ns(from, to))
+        self.check(self.stream().recorder.elapsed_ns(from, to))
     }
 
-    /// What the stream counts.
+    /// The counters of the stream: all but commands and waits.
     pub(crate) fn stats(&self) -> QueueStats {
-        self.up_to_date().stats()
+        self.catch_up().recorder.stats()
     }
 
     // ---- profiling, with the device idle
 
     pub(crate) fn start_profile(&self) -> Result<(), Error> {
-        self.wrap(self.up_to_date().start_profile())
+        self.check(self.catch_up().recorder.start_profile())
     }
 
     pub(crate) fn stop_profile(&self) -> Result<Vec<Activity>, Error> {
-        self.wrap(self.up_to_date().stop_profile(self.device))
+        self.check(self.catch_up().recorder.stop_profile(self.device))
     }
 }

@@ -1,7 +1,8 @@
 //! The kernel for small uploads and read-backs. A copy command costs the GPU 5 µs more.
 
 use crate::error::Error;
-use crate::kernels::interface::{ArgumentBlock, Interface, U32, Unordered, WriteRange};
+use crate::kernels::argument_block::ArgumentBlock;
+use crate::kernels::interface::{Interface, U32, Unordered, WriteRange};
 use crate::kernels::kernel::KernelRef;
 use crate::kernels::store::KernelStore;
 use crate::memory::range::AddressRange;
@@ -23,7 +24,7 @@ parameters! {
     }
 }
 
-/// The kernel.
+/// The kernel. It may be [refused](KernelRef::refused).
 pub(crate) fn copy_words(kernels: &KernelStore) -> Result<KernelRef, Error> {
     let build = || {
         let b = Builder::new("copy_words", [GROUP, 1, 1]);
@@ -32,7 +33,11 @@ pub(crate) fn copy_words(kernels: &KernelStore) -> Result<KernelRef, Error> {
         b.if_(i.lt(words), || to.store(i, from.load(i)));
         (b.finish(), None)
     };
-    kernels.get(&CopyWords, build).cloned()
+    let kernel = kernels.get(&CopyWords, build)?;
+    if kernels.refusals().any() {
+        kernel.await_compiled(kernels.gpu())?;
+    }
+    Ok(kernel.clone())
 }
 
 /// Packs the arguments of a copy of whole words from an address; returns the number of workgroups.

@@ -1,4 +1,4 @@
-//! Lookup tables of kernels: computed by the host, uploaded once, and kept as long as the device.
+//! Lookup tables of kernels: computed by the host, uploaded once, and freed with the device.
 
 use crate::error::Error;
 use crate::memory::range::AddressRange;

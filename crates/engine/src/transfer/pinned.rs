@@ -6,7 +6,8 @@ use crate::memory::pinned::PinnedMemory;
 use crate::memory::range::AddressRange;
 use crate::profile::activity::{DOWNLOAD, UPLOAD, Work};
 use crate::queue::device_queue::DeviceQueue;
-use crate::submit::stream::Stream;
+use crate::submit::ordered::OrderedRecorder;
+use crate::submit::submission::Visibility;
 use dml_gpu::traits::*;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -17,9 +18,9 @@ pub(crate) struct PinnedTransfers {
     memory: Arc<PinnedMemory>,
 }
 
-/// Which way a copy goes.
+/// The direction of a copy.
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum Way {
+enum Direction {
     ToDevice,
     ToHost,
 }
@@ -43,7 +44,7 @@ impl PinnedTransfers {
     /// [`Error::HostOutOfMemory`]; [`Error::DeviceLost`].
     pub(crate) fn allocate(&self, bytes: u64) -> Result<NonNull<u8>, Error> {
         self.queue.submission.alive()?;
-        let allocate = |modest| self.queue.submission.wrap(self.memory.allocate(bytes, modest));
+        let allocate = |modest| self.queue.submission.check(self.memory.allocate(bytes, modest));
         let address = match allocate(false) {
             Err(Error::HostOutOfMemory { .. }) => {
                 self.release()?;
@@ -61,7 +62,7 @@ impl PinnedTransfers {
     pub(crate) fn release(&self) -> Result<(), Error> {
         self.queue.submission.alive()?;
         self.queue.drain()?;
-        self.queue.submission.wrap(self.memory.release())
+        self.queue.submission.check(self.memory.release())
     }
 
     /// Copies to the device. False, with nothing done, for memory that is not this device's, and
@@ -73,7 +74,7 @@ impl PinnedTransfers {
         if data.len() <= SMALL_COPY {
             return Ok(false);
         }
-        self.copy(dst, data.as_ptr() as u64, data.len() as u64, Way::ToDevice, wait)
+        self.copy(dst, data.as_ptr() as u64, data.len() as u64, Direction::ToDevice, wait)
     }
 
     /// Copies to the host. False, with nothing done, for memory that is not this device's, and for
@@ -85,7 +86,7 @@ impl PinnedTransfers {
         if out.is_empty() || wait && out.len() <= SMALL_COPY {
             return Ok(false);
         }
-        let done = self.copy(src, out.as_mut_ptr() as u64, out.len() as u64, Way::ToHost, wait);
+        let done = self.copy(src, out.as_mut_ptr() as u64, out.len() as u64, Direction::ToHost, wait);
         if wait {
             // A fault is the cause of what went wrong after it.
             self.queue.check_faults()?;
@@ -93,38 +94,38 @@ impl PinnedTransfers {
         done
     }
 
-    fn copy(&self, device: u64, host: u64, bytes: u64, way: Way, wait: bool) -> Result<bool, Error> {
+    fn copy(&self, device: u64, host: u64, bytes: u64, direction: Direction, wait: bool) -> Result<bool, Error> {
         let queue = &*self.queue;
         queue.submission.alive()?;
         if wait {
-            queue.await_room_to_wait()?;
+            queue.prepare_wait()?;
         } else {
-            queue.await_room_to_enqueue()?;
+            queue.throttle()?;
         }
         let mut state = queue.lock();
         let mut blocks = self.memory.lock();
         let Some((pinned, at)) = blocks.locate(host, bytes) else { return Ok(false) };
         let Some((segment, offset)) = state.memory.locate_segment(device, bytes) else {
-            let call = if way == Way::ToDevice { UPLOAD } else { DOWNLOAD };
+            let call = if direction == Direction::ToDevice { UPLOAD } else { DOWNLOAD };
             return Err(Error::invalid_address(call, queue.device(), device, bytes));
         };
         let segment = Arc::clone(segment);
-        let mut copy = |stream: &mut Stream| {
+        let mut copy = |recorder: &mut OrderedRecorder| {
             let (there, here) = (AddressRange::new(pinned.address() + at, bytes), AddressRange::new(device, bytes));
-            if way == Way::ToDevice {
-                stream.record_command(Work::Upload, UPLOAD, [&[there], &[here]], |recorder| {
+            if direction == Direction::ToDevice {
+                recorder.record(Work::Upload, UPLOAD, [&[there], &[here]], |recorder| {
                     recorder.copy(pinned, at, &segment, offset, bytes)
                 })
             } else {
-                stream.record_command(Work::Download, DOWNLOAD, [&[here], &[there]], |recorder| {
+                recorder.record(Work::Download, DOWNLOAD, [&[here], &[there]], |recorder| {
                     recorder.copy(&segment, offset, pinned, at, bytes)
                 })
             }
         };
-        let (submitted, ticket) = if way == Way::ToHost || wait {
-            queue.submit_for_host(&mut state, Some(&mut copy))
+        let (submitted, ticket) = if direction == Direction::ToHost || wait {
+            queue.flush_to_wait(&mut state, Visibility::Host, Some(&mut copy))
         } else {
-            queue.submit_with(&mut state, &mut copy)
+            queue.flush_with(&mut state, Visibility::Device, Some(&mut copy))
         };
         // Also when something failed: what was submitted may use the block.
         blocks.used(host, ticket);

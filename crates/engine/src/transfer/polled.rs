@@ -20,49 +20,36 @@
 //!
 //! A late write makes the host wait, and never changes the result. This requires that a pair does
 //! not hold pieces of two earlier uses: a slot is reused only after all its pairs have passed, and
-//! then memory holds the words of that use; the queue orders the writes of two uses like those of
+//! then memory holds the words of that use; the queue orders the writes of two uses like writes of
 //! any kernels. No number occurs twice: after 2^32 - 1 uses the slot is cleared, and the count
 //! begins again at 1.
 //!
 //! If the words are not visible when the submit is complete, they are read again with a barrier for
 //! the host, like larger reads, and the device does not use this method any more.
 
-use crate::backend::{Gpu, Pipeline, Segment, Timeline};
+use crate::backend::{Gpu, Pipeline, Timeline};
 use crate::error::Error;
-use crate::kernels::interface::{ArgumentBlock, Interface, OptionalUnordered, ReadRange, U32, WriteRange};
+use crate::kernels::argument_block::ArgumentBlock;
+use crate::kernels::interface::{Interface, OptionalUnordered, ReadRange, U32, WriteRange};
 use crate::kernels::kernel::KernelRef;
 use crate::kernels::store::KernelStore;
-use crate::memory::mapped::mapped;
 use crate::memory::range::AddressRange;
 use crate::parameters;
+use crate::transfer::polled_slots::{Arrival, PAIRS, PolledRead, Slots};
+use dml_environment::DRY_RUN;
+use dml_gpu::Ticket;
 use dml_gpu::traits::*;
-use dml_gpu::{MemoryClass, Ticket};
 use dml_kernel::{Builder, DType};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Invocations of the kernel, and pairs of a slot.
-const PAIRS: u32 = 128;
 /// The most words of a read: one pair is for the fault block.
 pub(crate) const MAX_WORDS: u32 = PAIRS - 1;
-/// The number of threads that may read at a time; other threads use the other method.
-const SLOTS: u32 = 64;
-const PAIR_BYTES: u64 = 8;
-const SLOT_BYTES: u64 = PAIRS as u64 * PAIR_BYTES;
 
 /// The polled read-backs of a device.
 pub(crate) struct PolledReadback {
-    memory: Segment,
-    /// The word and its check.
-    pairs: NonNull<[AtomicU32; 2]>,
+    slots: Slots,
     kernel: KernelRef,
-    /// A bitmask of the free slots.
-    free: AtomicU64,
-    /// The slot to try first, so that slots are reused as late as possible.
-    next: AtomicU32,
-    /// The number of uses of each slot since it was cleared.
-    uses: [AtomicU32; SLOTS as usize],
     /// The number of reads in flight, and the last ticket of the finished ones.
     polling: AtomicU32,
     polled: AtomicU64,
@@ -71,23 +58,6 @@ pub(crate) struct PolledReadback {
     any_abandoned: AtomicBool,
     /// The host does not see the words in time.
     blind: AtomicBool,
-    /// For a test.
-    #[cfg(test)]
-    hidden: AtomicBool,
-}
-
-// SAFETY: `pairs` points into `memory`, which lives as long and belongs to no thread; the host
-// accesses it atomically only.
-unsafe impl Send for PolledReadback {}
-// SAFETY: as above.
-unsafe impl Sync for PolledReadback {}
-
-/// One read, and its use of a slot. Dropping it without [`PolledReadback::give_back`] keeps the
-/// slot from being reused, which is right if the GPU may still write to it.
-#[derive(Debug)]
-pub(crate) struct PolledRead {
-    at: u32,
-    number: u32,
 }
 
 /// A read whose wait was interrupted.
@@ -95,15 +65,6 @@ struct Abandoned {
     read: PolledRead,
     ticket: Ticket,
     pairs: u32,
-}
-
-/// The words of a read that have arrived.
-pub(crate) struct Arrival<'a> {
-    device: &'a PolledReadback,
-    read: &'a PolledRead,
-    pairs: usize,
-    seen: usize,
-    bytes: [u8; PAIRS as usize * 4],
 }
 
 /// `to[i] = (word, word ^ number)` for `pairs` pairs: of `words` words from `from`, and then of the
@@ -140,24 +101,15 @@ fn polled_words(kernels: &KernelStore) -> Result<KernelRef, Error> {
 
 impl PolledReadback {
     pub(crate) fn new(kernels: &KernelStore) -> Result<Self, Error> {
-        let memory = kernels.gpu().allocate(u64::from(SLOTS) * SLOT_BYTES, MemoryClass::Readback)?;
-        let polled = Self {
-            pairs: mapped(&memory)?.cast(),
-            memory,
+        Ok(Self {
+            slots: Slots::new(kernels.gpu())?,
             kernel: polled_words(kernels)?,
-            free: AtomicU64::new(u64::MAX),
-            next: AtomicU32::new(0),
-            uses: [const { AtomicU32::new(0) }; SLOTS as usize],
             polling: AtomicU32::new(0),
             polled: AtomicU64::new(0),
             abandoned: Mutex::default(),
             any_abandoned: AtomicBool::new(false),
-            blind: AtomicBool::new(false),
-            #[cfg(test)]
-            hidden: AtomicBool::new(false),
-        };
-        (0..SLOTS).for_each(|at| polled.clear(at));
-        Ok(polled)
+            blind: AtomicBool::new(DRY_RUN.get() == Some(true)),
+        })
     }
 
     /// A slot for a new read; `None` if all are in use, or if the method does not work on this
@@ -169,34 +121,18 @@ impl PolledReadback {
         if self.any_abandoned.load(Ordering::Relaxed) {
             self.take_back(timeline);
         }
-        let from = self.next.load(Ordering::Relaxed);
-        let mut free = self.free.load(Ordering::Relaxed);
-        let at = loop {
-            if free == 0 {
-                return None;
-            }
-            let at = (from + free.rotate_right(from).trailing_zeros()) % SLOTS;
-            // Ordered after the operations of the slot's last user, including clearing.
-            match self.free.compare_exchange_weak(free, free & !(1 << at), Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => break at,
-                Err(now) => free = now,
-            }
-        };
-        self.next.store((at + 1) % SLOTS, Ordering::Relaxed);
-        let uses = &self.uses[at as usize];
-        let mut number = uses.load(Ordering::Relaxed).wrapping_add(1);
-        if number == 0 {
-            self.clear(at);
-            number = 1;
-        }
-        uses.store(number, Ordering::Relaxed);
-        Some(PolledRead { at, number })
+        self.slots.take()
     }
 
     /// No more writes to the slot will follow: all words have arrived, or the read was not
     /// submitted.
     pub(crate) fn give_back(&self, read: PolledRead) {
-        self.free.fetch_or(1 << read.at, Ordering::Release);
+        self.slots.give_back(read);
+    }
+
+    /// The words of a read of `pairs` pairs, as they arrive.
+    pub(crate) fn arrival<'a>(&'a self, read: &'a PolledRead, pairs: u32) -> Arrival<'a> {
+        self.slots.arrival(read, pairs)
     }
 
     /// The kernel's pipeline.
@@ -215,9 +151,8 @@ impl PolledReadback {
     ) -> AddressRange {
         let words = ((from.end - from.start) / 4) as u32;
         let pairs = words + u32::from(fault.is_some());
-        let slot = self.memory.address() + u64::from(read.at) * SLOT_BYTES;
-        let to = AddressRange::new(slot, u64::from(pairs) * PAIR_BYTES);
-        PolledWords.pass(&PolledArguments { to, from, fault, words, pairs, number: read.number }, block);
+        let to = self.slots.range(read, pairs);
+        PolledWords.pass(&PolledArguments { to, from, fault, words, pairs, number: read.number() }, block);
         to
     }
 
@@ -256,55 +191,9 @@ impl PolledReadback {
         self.any_abandoned.store(!abandoned.is_empty(), Ordering::Relaxed);
     }
 
-    /// The words of a slot.
-    pub(crate) fn arrival<'a>(&'a self, read: &'a PolledRead, pairs: u32) -> Arrival<'a> {
-        Arrival { device: self, read, pairs: pairs as usize, seen: 0, bytes: [0; PAIRS as usize * 4] }
-    }
-
     /// A read was complete and the host did not see it: the method is not used any more.
     pub(crate) fn give_up(&self) {
         self.blind.store(true, Ordering::Relaxed);
-    }
-
-    fn pair(&self, slot: u32, at: usize) -> &[AtomicU32; 2] {
-        assert!(slot < SLOTS && at < PAIRS as usize);
-        // SAFETY: the segment has room for `SLOTS` times `PAIRS` pairs, of which this is one by the
-        // assertion; it is mapped, at a multiple of 64, and lives as long as `self`. Any bits are a
-        // value of an atomic. A GPU writes words of 4 aligned bytes whole.
-        unsafe { self.pairs.add(slot as usize * PAIRS as usize + at).as_ref() }
-    }
-
-    /// No use has the number 0.
-    fn clear(&self, slot: u32) {
-        for at in 0..PAIRS as usize {
-            self.pair(slot, at).iter().for_each(|half| half.store(0, Ordering::Relaxed));
-        }
-    }
-}
-
-impl Arrival<'_> {
-    /// Whether all words have arrived.
-    #[inline]
-    pub(crate) fn poll(&mut self) -> bool {
-        #[cfg(test)]
-        if self.device.hidden.load(Ordering::Relaxed) {
-            return false;
-        }
-        while self.seen < self.pairs {
-            let [word, check] = self.device.pair(self.read.at, self.seen);
-            let (word, check) = (word.load(Ordering::Acquire), check.load(Ordering::Acquire));
-            if word ^ check != self.read.number {
-                return false;
-            }
-            self.bytes[4 * self.seen..][..4].copy_from_slice(&word.to_ne_bytes());
-            self.seen += 1;
-        }
-        true
-    }
-
-    /// The words, and the fault block's word if it was asked for.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes[..4 * self.seen]
     }
 }
 
@@ -313,6 +202,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::Device;
+    use crate::transfer::polled_slots::SLOTS;
 
     fn open() -> Device {
         Device::open(&crate::backend::adapters().unwrap()[0], 0).unwrap()
@@ -328,8 +218,8 @@ mod tests {
     #[test]
     fn numbers_and_slots_come_round() {
         let device = open();
-        let slots = device.polled_readback();
-        for uses in &slots.uses {
+        let polled = device.polled_readback();
+        for uses in &polled.slots.uses {
             uses.store(u32::MAX - 3, Ordering::Relaxed);
         }
         let x = device.allocate(4).unwrap();
@@ -338,19 +228,19 @@ mod tests {
             device.upload(x, &value.to_ne_bytes()).unwrap();
             assert_eq!(read(&device, x), value);
         }
-        assert!(slots.uses.iter().all(|uses| uses.load(Ordering::Relaxed) == 5), "{:?}", slots.uses);
-        assert_eq!(slots.free.load(Ordering::Relaxed), u64::MAX);
+        assert!(polled.slots.uses.iter().all(|uses| uses.load(Ordering::Relaxed) == 5), "{:?}", polled.slots.uses);
+        assert_eq!(polled.slots.free.load(Ordering::Relaxed), u64::MAX);
     }
 
     #[test]
     fn where_the_words_do_not_show_the_other_way_is_taken() {
         let device = open();
-        let slots = device.polled_readback();
+        let polled = device.polled_readback();
         let x = device.allocate(4).unwrap();
         device.upload(x, &7u32.to_ne_bytes()).unwrap();
-        slots.hidden.store(true, Ordering::Relaxed);
+        polled.slots.hidden.store(true, Ordering::Relaxed);
         assert_eq!(read(&device, x), 7);
-        assert!(slots.take(device.timeline()).is_none());
+        assert!(polled.take(device.timeline()).is_none());
         device.upload(x, &8u32.to_ne_bytes()).unwrap();
         assert_eq!(read(&device, x), 8);
     }
@@ -358,33 +248,33 @@ mod tests {
     #[test]
     fn with_no_slot_left_the_other_way_is_taken() {
         let device = open();
-        let slots = device.polled_readback();
-        let held: Vec<PolledRead> = (0..SLOTS).map(|_| slots.take(device.timeline()).unwrap()).collect();
-        assert!(slots.take(device.timeline()).is_none());
+        let polled = device.polled_readback();
+        let reads: Vec<PolledRead> = (0..SLOTS).map(|_| polled.take(device.timeline()).unwrap()).collect();
+        assert!(polled.take(device.timeline()).is_none());
         let x = device.allocate(4).unwrap();
         device.upload(x, &9u32.to_ne_bytes()).unwrap();
         assert_eq!(read(&device, x), 9);
-        let mut at: Vec<u32> = held.iter().map(|slot| slot.at).collect();
+        let mut at: Vec<u32> = reads.iter().map(|read| read.slot()).collect();
         at.sort_unstable();
         assert_eq!(at, (0..SLOTS).collect::<Vec<_>>());
-        held.into_iter().for_each(|slot| slots.give_back(slot));
+        reads.into_iter().for_each(|read| polled.give_back(read));
         assert_eq!(read(&device, x), 9);
     }
 
     #[test]
     fn the_slot_of_an_abandoned_read_comes_back_when_it_is_done() {
         let device = open();
-        let slots = device.polled_readback();
+        let polled = device.polled_readback();
         for _ in 0..2 * SLOTS {
-            let read = slots.take(device.timeline()).unwrap();
-            slots.began();
-            slots.abandon(read, Ticket(1), 0);
+            let read = polled.take(device.timeline()).unwrap();
+            polled.began();
+            polled.abandon(read, Ticket(1), 0);
             device.record_event(true).unwrap();
             device.synchronize().unwrap();
         }
-        assert!(slots.take(device.timeline()).is_some());
-        assert_eq!(slots.polling.load(Ordering::Relaxed), 0);
-        assert_eq!(slots.abandoned.lock().unwrap().len(), 0);
+        assert!(polled.take(device.timeline()).is_some());
+        assert_eq!(polled.polling.load(Ordering::Relaxed), 0);
+        assert_eq!(polled.abandoned.lock().unwrap().len(), 0);
     }
 
     /// Every state in which a pair can be seen, for numbers and words that are close to one

@@ -3,16 +3,18 @@
 use crate::backend::Recorder;
 use crate::error::Error;
 use crate::interrupt;
-use crate::kernels::interface::ArgumentBlock;
+use crate::kernels::argument_block::ArgumentBlock;
 use crate::kernels::kernel::KernelRef;
 use crate::memory::host_pool::{PooledSegment, SMALL_COPY};
 use crate::memory::mapped::mapped;
 use crate::memory::range::AddressRange;
 use crate::profile::activity::{DOWNLOAD, Work};
 use crate::queue::device_queue::DeviceQueue;
-use crate::submit::stream::Stream;
+use crate::submit::ordered::OrderedRecorder;
+use crate::submit::submission::Visibility;
 use crate::transfer::copy_kernel;
-use crate::transfer::polled::{MAX_WORDS, PolledRead, PolledReadback};
+use crate::transfer::polled::{MAX_WORDS, PolledReadback};
+use crate::transfer::polled_slots::PolledRead;
 use dml_gpu::traits::*;
 use dml_gpu::{Ticket, Waited};
 use std::collections::VecDeque;
@@ -61,7 +63,7 @@ impl Readbacks {
         let queue = &*self.queue;
         queue.submission.alive()?;
         queue.refuse_in_capture("reading from the device (.item(), .cpu(), print, shapes that depend on data)")?;
-        queue.await_room_to_wait()?;
+        queue.prepare_wait()?;
         let read = if out.len() > SMALL_COPY {
             self.read_large(src, out)
         } else if words_around(src, out.len()).1 <= MAX_WORDS
@@ -81,11 +83,15 @@ impl Readbacks {
         let (queue, polled) = (&*self.queue, &self.polled);
         let submission = &queue.submission;
         let (first, words, skip) = words_around(src, out.len());
-        let pipeline = match submission.wrap(polled.pipeline(queue.gpu())) {
+        let pipeline = match submission.check(polled.pipeline(queue.gpu())) {
             Ok(pipeline) => pipeline,
             Err(e) => {
                 polled.give_back(read);
-                return Err(e);
+                if !matches!(e, Error::Compile { .. }) {
+                    return Err(e);
+                }
+                polled.give_up();
+                return self.read_small(src, out);
             }
         };
         let mut state = queue.lock();
@@ -99,13 +105,13 @@ impl Readbacks {
         let (submitted, ticket) = ArgumentBlock::with_spare(|block| {
             block.begin(queue.fault.placeholder());
             let written = polled.pass(&read, source, fault, block);
-            let mut record = |stream: &mut Stream| {
+            let mut record = |recorder: &mut OrderedRecorder| {
                 let dispatch = |recorder: &mut Recorder| recorder.dispatch(pipeline, block.params(), [1, 1, 1]);
-                shown = Some(stream.record_polled(DOWNLOAD, [source, written], dispatch)?);
+                shown = Some(recorder.record_polled(DOWNLOAD, [source, written], dispatch)?);
                 polled.began();
                 Ok(())
             };
-            queue.submit_polled(&mut state, &mut record)
+            queue.flush_to_wait(&mut state, Visibility::Device, Some(&mut record))
         });
         drop(state);
         let Some(shown) = shown else {
@@ -115,16 +121,16 @@ impl Readbacks {
         let pairs = words + u32::from(fault.is_some());
         let mut arrival = polled.arrival(&read, pairs);
         let waited = submission.timeline().wait_for(ticket, || arrival.poll(), interrupt::requested);
-        let waited = submission.wrap(waited)?;
+        let waited = submission.check(waited)?;
         if waited == Waited::Stopped {
             polled.abandon(read, ticket, pairs);
             return Err(Error::Interrupted);
         }
-        if shown > queue.lock().pending.done() {
+        if shown > queue.lock().pending.complete() {
             queue.wait(shown)?;
         }
         if let Some(done) = polled.arrived(ticket) {
-            queue.completed(done);
+            queue.retire(done);
         }
         if waited == Waited::Arrived {
             let (bytes, fault) = arrival.bytes().split_at(words as usize * 4);
@@ -142,13 +148,17 @@ impl Readbacks {
         submitted
     }
 
-    /// By the copy kernel, in whole words: blocks are multiples of them.
+    /// By the copy kernel, in whole words: blocks are multiples of them. A refused kernel leaves it
+    /// to the driver's copies.
     fn read_small(&self, src: u64, out: &mut [u8]) -> Result<(), Error> {
         let (queue, pool) = (&*self.queue, &self.queue.host_pools.readback_small);
         let submission = &queue.submission;
-        let mut readback = submission.wrap(pool.take(queue.gpu(), submission.timeline()))?;
+        let pipeline = match submission.check(self.copy_words.pipeline(queue.gpu())) {
+            Err(Error::Compile { .. }) => return self.read_large(src, out),
+            pipeline => pipeline?,
+        };
+        let mut readback = submission.check(pool.take(queue.gpu(), submission.timeline()))?;
         let (first, words, skip) = words_around(src, out.len());
-        let pipeline = submission.wrap(self.copy_words.pipeline(queue.gpu()))?;
         let read = AddressRange::new(first, u64::from(words) * 4);
         let mut state = queue.lock();
         if state.memory.locate(src, out.len() as u64).is_none() {
@@ -156,12 +166,12 @@ impl Readbacks {
         }
         let (submitted, ticket) = ArgumentBlock::with_spare(|block| {
             let groups = copy_kernel::pass(AddressRange::new(readback.address(), read.end - read.start), first, block);
-            let mut copy = |stream: &mut Stream| {
-                stream.record_command(Work::Download, DOWNLOAD, [&[read], &[]], |recorder| {
+            let mut copy = |recorder: &mut OrderedRecorder| {
+                recorder.record(Work::Download, DOWNLOAD, [&[read], &[]], |recorder| {
                     recorder.dispatch(pipeline, block.params(), groups)
                 })
             };
-            queue.submit_for_host(&mut state, Some(&mut copy))
+            queue.flush_to_wait(&mut state, Visibility::Host, Some(&mut copy))
         });
         drop(state);
         readback.used(ticket);
@@ -189,18 +199,18 @@ impl Readbacks {
                 self.arrive(first)?;
             }
             let bytes = part.len() as u64;
-            let mut readback = queue.submission.wrap(pool.take(queue.gpu(), queue.submission.timeline()))?;
+            let mut readback = queue.submission.check(pool.take(queue.gpu(), queue.submission.timeline()))?;
             let mut state = queue.lock();
             let Some((segment, offset)) = state.memory.locate_segment(from, bytes) else {
                 return Err(Error::invalid_address(DOWNLOAD, queue.device(), from, bytes));
             };
             let segment = Arc::clone(segment);
-            let mut copy = |stream: &mut Stream| {
-                stream.record_command(Work::Download, DOWNLOAD, [&[AddressRange::new(from, bytes)], &[]], |recorder| {
+            let mut copy = |recorder: &mut OrderedRecorder| {
+                recorder.record(Work::Download, DOWNLOAD, [&[AddressRange::new(from, bytes)], &[]], |recorder| {
                     recorder.copy(&segment, offset, &readback, 0, bytes)
                 })
             };
-            let (submitted, ticket) = queue.submit_for_host(&mut state, Some(&mut copy));
+            let (submitted, ticket) = queue.flush_to_wait(&mut state, Visibility::Host, Some(&mut copy));
             drop(state);
             // Also when something failed: the GPU may use it.
             readback.used(ticket);

@@ -1,7 +1,7 @@
 //! From the host to the device.
 
 use crate::error::Error;
-use crate::kernels::interface::ArgumentBlock;
+use crate::kernels::argument_block::ArgumentBlock;
 use crate::kernels::kernel::KernelRef;
 use crate::kernels::launch::Launch;
 use crate::memory::host_pool::SMALL_COPY;
@@ -9,6 +9,7 @@ use crate::memory::mapped::mapped;
 use crate::memory::range::AddressRange;
 use crate::profile::activity::{UPLOAD, Work};
 use crate::queue::device_queue::{DeviceQueue, State};
+use crate::submit::submission::Visibility;
 use crate::transfer::copy_kernel;
 use dml_gpu::traits::*;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 /// Uploads of one device.
 ///
 /// Up to 64 KiB travel through a ring of mapped memory, inside the command stream. More goes
-/// through staging memory in chunks, the host's copy of one beside the GPU's of another.
+/// through staging memory in chunks, the host copies one chunk while the GPU copies another.
 pub(crate) struct Uploads {
     queue: Arc<DeviceQueue>,
     copy_words: KernelRef,
@@ -38,7 +39,7 @@ impl Uploads {
             return Ok(());
         }
         self.queue.submission.alive()?;
-        self.queue.await_room_to_enqueue()?;
+        self.queue.throttle()?;
         if data.len() > SMALL_COPY {
             return self.upload_large(dst, data);
         }
@@ -49,33 +50,33 @@ impl Uploads {
         self.upload_small(&mut state, dst, data)
     }
 
-    /// At most [`SMALL_COPY`] bytes, whoever captures.
+    /// At most [`SMALL_COPY`] bytes, also during a capture.
     pub(crate) fn upload_small(&self, state: &mut State, dst: u64, data: &[u8]) -> Result<(), Error> {
         let range = AddressRange::new(dst, data.len() as u64);
         let Some((segment, offset)) = state.memory.locate_segment(dst, data.len() as u64) else {
             return Err(Error::invalid_address(UPLOAD, self.queue.device(), dst, data.len() as u64));
         };
         let segment = Arc::clone(segment);
-        let from = self.queue.write_ring(state, data)?;
-        if by_words(range) {
+        let from = self.queue.stage(state, data)?;
+        if self.by_words(range) {
             return self.with_copy(range, from.address, |launch| self.queue.launch_locked(state, launch));
         }
-        self.queue.copy_from_ring(state, from, segment, offset, range)
+        self.queue.copy_locked(state, from, (segment, offset), range)
     }
 
     /// At most [`MAX_REGION_BYTES`](crate::memory::upload_ring::MAX_REGION_BYTES) bytes, now also
-    /// where the calling thread captures: what is written is no part of its graph.
+    /// also if the calling thread captures: the upload is no part of its graph.
     pub(crate) fn upload_at_once(&self, dst: u64, data: &[u8]) -> Result<(), Error> {
         let range = AddressRange::new(dst, data.len() as u64);
         self.queue.submission.alive()?;
-        self.queue.await_room_to_enqueue()?;
+        self.queue.throttle()?;
         let mut state = self.queue.lock();
         let Some((segment, offset)) = state.memory.locate_segment(dst, range.end - range.start) else {
             return Err(Error::invalid_address(UPLOAD, self.queue.device(), dst, range.end - range.start));
         };
         let segment = Arc::clone(segment);
-        let from = self.queue.write_ring(&mut state, data)?;
-        self.queue.copy_from_ring(&mut state, from, segment, offset, range)
+        let from = self.queue.stage(&mut state, data)?;
+        self.queue.copy_locked(&mut state, from, (segment, offset), range)
     }
 
     /// Captures an upload of at most [`SMALL_COPY`] bytes with its bytes. False if the calling
@@ -88,12 +89,12 @@ impl Uploads {
         if memory.locate(dst, data.len() as u64).is_none() {
             return Err(Error::invalid_address(UPLOAD, self.queue.device(), dst, data.len() as u64));
         }
-        let from = self.queue.submission.wrap(capture.constant(gpu, data))?;
-        if by_words(range) {
+        let from = self.queue.submission.check(capture.constant(gpu, data))?;
+        if self.by_words(range) {
             let captured = self.with_copy(range, from.address, |launch| capture.launch(gpu, memory, launch));
-            self.queue.submission.wrap(captured)?;
+            self.queue.submission.check(captured)?;
         } else {
-            capture.copy(memory, from, dst, data.len() as u64);
+            capture.copy(memory, from, range);
         }
         Ok(true)
     }
@@ -112,6 +113,11 @@ impl Uploads {
         })
     }
 
+    /// Whether the copy kernel writes these bytes; otherwise the driver copies them.
+    fn by_words(&self, range: AddressRange) -> bool {
+        range.start.is_multiple_of(4) && (range.end - range.start).is_multiple_of(4) && !self.copy_words.refused()
+    }
+
     fn upload_large(&self, dst: u64, data: &[u8]) -> Result<(), Error> {
         let queue = &*self.queue;
         queue.refuse_in_capture("an upload of more than 64 KiB (copy into a tensor that was made before)")?;
@@ -120,7 +126,7 @@ impl Uploads {
         for part in data.chunks(pool.bytes() as usize) {
             let bytes = part.len() as u64;
             let staging = pool.take_in_any_case(queue.gpu(), queue.submission.timeline());
-            let mut staging = queue.submission.wrap(staging)?;
+            let mut staging = queue.submission.check(staging)?;
             let host = mapped(&staging)?;
             // SAFETY: the segment is mapped and has the bytes of a chunk, of which `part` is one.
             // Nobody else has it, and the GPU is done with it, as the pool gives no others. `part`
@@ -131,11 +137,15 @@ impl Uploads {
                 return Err(Error::invalid_address(UPLOAD, queue.device(), to, bytes));
             };
             let segment = Arc::clone(segment);
-            let (submitted, ticket) = queue.submit_with(&mut state, &mut |stream| {
-                stream.record_command(Work::Upload, UPLOAD, [&[], &[AddressRange::new(to, bytes)]], |recorder| {
-                    recorder.copy(&staging, 0, &segment, offset, bytes)
-                })
-            });
+            let (submitted, ticket) = queue.flush_with(
+                &mut state,
+                Visibility::Device,
+                Some(&mut |recorder| {
+                    recorder.record(Work::Upload, UPLOAD, [&[], &[AddressRange::new(to, bytes)]], |recorder| {
+                        recorder.copy(&staging, 0, &segment, offset, bytes)
+                    })
+                }),
+            );
             drop(state);
             staging.used(ticket);
             submitted?;
@@ -143,9 +153,4 @@ impl Uploads {
         }
         Ok(())
     }
-}
-
-/// The copy kernel can write these bytes.
-fn by_words(range: AddressRange) -> bool {
-    range.start.is_multiple_of(4) && (range.end - range.start).is_multiple_of(4)
 }

@@ -1,10 +1,11 @@
 //! What the tests on a device share.
 #![allow(dead_code, clippy::unwrap_used)] // Each test binary uses a part.
 
+pub mod graphs;
 pub mod slow;
 
 use dml_engine::interface::{I32, ReadRange, U32, WriteRange};
-use dml_engine::{AddressRange, ArgumentBlock, Device, Family, Interface, KernelRef, Launch, parameters};
+use dml_engine::{AddressRange, ArgumentBlock, Device, Interface, KernelRef, Launch, parameters};
 use dml_kernel::{Builder, DType, ScalarType};
 
 /// A device of its own on the first adapter.
@@ -74,7 +75,7 @@ pub fn put(device: &Device, values: &[i32]) -> u64 {
 
 /// `out[0] = sum of the table's first n words`; the table is the launch's.
 pub fn sum_of_table(device: &Device) -> KernelRef {
-    let key = Family("test::sum_of_table");
+    let key = "test::sum_of_table";
     device
         .kernel(&key, || {
             let b = Builder::new("sum_of_table", [1, 1, 1]);

@@ -50,12 +50,12 @@ impl Slow {
         slow
     }
 
-    /// Enqueues a run of so many tenths of a second, or of next to nothing for 0.
+    /// Enqueues a run that takes this many tenths of a second; almost none for 0.
     pub fn run(&self, tenths: u32) {
         self.run_as(tenths, 0);
     }
 
-    /// As [`run`](Self::run), and says that it is so many operations.
+    /// As [`run`](Self::run), and declares this many operations.
     pub fn run_as(&self, tenths: u32, operations: u64) {
         let groups = (self.tenth * tenths).clamp(1, 65_535);
         let mut block = ArgumentBlock::default();

@@ -1,8 +1,9 @@
-//! What an adapter can do, in plain numbers and flags.
+//! The capabilities of an adapter, as plain numbers and flags.
 
 use super::matrix::MatrixShape;
+use super::registers::RegisterFile;
 
-/// What an adapter can do. Everything that is listed as supported is enabled on every opened
+/// The features and limits of an adapter. All supported features are enabled on every opened
 /// device.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Capabilities {
@@ -34,6 +35,12 @@ pub struct Capabilities {
     pub subgroup_size_min: u32,
     /// The largest subgroup size that [`PipelineOptions`](crate::PipelineOptions) may ask for.
     pub subgroup_size_max: u32,
+    /// Invocations of a subgroup in kernels with matrix units: the size for which the units are
+    /// made, which leaves an invocation the most registers.
+    pub matrix_subgroup_size: u32,
+    /// The registers, if they limit kernels; `None` where the tables of tiles were measured
+    /// (NVIDIA's), where nothing is known, and on the CPU.
+    pub registers: Option<RegisterFile>,
     /// A compute pipeline may ask for a subgroup size.
     pub subgroup_size_control: bool,
     /// Subgroup reductions and scans in compute kernels.
@@ -63,7 +70,7 @@ pub struct Capabilities {
     pub max_allocation: u64,
     /// The largest single [`Segment`](crate::Segment) that is possible, bytes.
     pub max_buffer: u64,
-    /// How many segments may exist at a time.
+    /// The number of segments that may exist at a time.
     pub max_allocations: u32,
     /// The largest storage buffer range through a descriptor, bytes. Buffer addresses do not have
     /// this limit.
@@ -93,6 +100,11 @@ pub struct Capabilities {
     pub host_visible_device_memory: bool,
     /// Control over subnormals, rounding and NaN.
     pub float_controls: FloatControls,
+    /// The driver is known to refuse valid kernels.
+    pub refuses_kernels: bool,
+    /// The most values of a kernel that the driver is known to compile; none if it has no known
+    /// limit.
+    pub most_values: Option<usize>,
 }
 
 /// Control over floating-point behaviour that a kernel may ask for
@@ -116,6 +128,11 @@ pub struct FloatControls {
 }
 
 impl Capabilities {
+    /// Whether an invocation has about half the registers of most GPUs, or fewer.
+    pub fn has_few_registers(&self) -> bool {
+        self.registers.is_some_and(|file| file.are_few())
+    }
+
     /// Whether kernels may ask that subnormal numbers are kept, in all float types that kernels
     /// compute in. An adapter may require the same mode for all types.
     pub fn keeps_subnormals(&self) -> bool {

@@ -1,11 +1,11 @@
-//! What is known of an adapter.
+//! The description of an adapter.
 
 use std::cmp::Ordering;
 
 use super::capabilities::Capabilities;
 
-/// What sort of GPU an adapter is, in the order in which [`Api::adapters`](crate::Api::adapters)
-/// lists them.
+/// The kind of an adapter, in the order in which [`Api::adapters`](crate::Api::adapters) lists
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AdapterKind {
     /// A GPU with memory of its own.
@@ -18,7 +18,7 @@ pub enum AdapterKind {
     Software,
 }
 
-/// What is known of an adapter.
+/// The description of an adapter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdapterInfo {
     /// The driver's name for the adapter, followed by the profile if one is imitated.
@@ -31,7 +31,7 @@ pub struct AdapterInfo {
     pub vendor_id: u32,
     /// The vendor's device id.
     pub device_id: u32,
-    /// What sort of GPU it is.
+    /// The kind of GPU.
     pub kind: AdapterKind,
     /// The driver's name.
     pub driver_name: String,
@@ -45,7 +45,7 @@ pub struct AdapterInfo {
     pub device_uuid: [u8; 16],
     /// Bytes of memory: the device-local heaps; all heaps for an integrated GPU.
     pub memory_total: u64,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Capabilities,
 }
 
@@ -63,7 +63,7 @@ pub fn vendor_name(id: u32) -> String {
         0x10DE => "NVIDIA",
         0x1002 => "AMD",
         0x8086 => "Intel",
-        0x5143 => "Qualcomm",
+        0x5143 | 0x4D4F_4351 => "Qualcomm",
         0x13B5 => "ARM",
         0x1010 => "Imagination",
         0x106B => "Apple",

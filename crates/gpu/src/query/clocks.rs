@@ -1,4 +1,5 @@
-//! The device's clock beside the host's, to show device and host activities on one time axis.
+//! The relation of the device's clock to the host's, to show device and host activities on one time
+//! axis.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! SPIR-V that Microsoft's compiler made of a kernel's HLSL, as Vulkan's addresses have it.
+//! Rewrites SPIR-V that Microsoft's compiler produced from a kernel's HLSL to use buffer addresses.
 
 use crate::collect::collected;
 use crate::ir::Kernel;
@@ -10,16 +10,16 @@ use rspirv::spirv::{
 };
 use std::collections::HashMap;
 
-/// The module that `scripts/check_hlsl.py` left beside the kernel's HLSL, to run in place of the
-/// emitter's. Where there is none yet, the HLSL is kept.
+/// The module that `scripts/check_hlsl.py` compiled from the kernel's HLSL, to run in place of the
+/// emitter's. Writes the HLSL to the folder, so that the script finds it.
 ///
 /// # Errors
-/// Says why the kernel runs as the emitter's module.
+/// The reason why the emitter's module runs.
 pub(crate) fn compiled(kernel: &Kernel, target: &Target) -> Result<Vec<u32>, String> {
-    // With the accesses of 16 bits that Direct3D has.
+    // With 16-bit accesses, which Direct3D has.
     kernel.hlsl_for(target).map_err(|unsupported| unsupported.to_string())?;
-    // Of an access of 16 bits the compiler's SPIR-V writes the whole word, which may tear a
-    // neighbour.
+    // The compiler's SPIR-V implements a 16-bit store as a store of the whole 32-bit word, which
+    // may overwrite a concurrent store to the other half.
     let shader =
         kernel.hlsl_for(&Target { storage16: false, ..*target }).map_err(|unsupported| unsupported.to_string())?;
     if shader.atomics_i64 {
@@ -32,8 +32,9 @@ pub(crate) fn compiled(kernel: &Kernel, target: &Target) -> Result<Vec<u32>, Str
     Ok(module.ok_or("the compiler's SPIR-V is not understood")?.assemble())
 }
 
-/// What a table of buffers was, by addresses; and the numbers of workgroups, which follow so many
-/// words of parameters. `None` of a module that does not have the compiler's form.
+/// Replaces the table of buffers by buffer addresses, and the numbers of workgroups, which follow
+/// `parameters` words of parameters, by the builtin. `None` if the module does not have the
+/// compiler's form.
 fn with_addresses(module: Module, parameters: u32) -> Option<Module> {
     let mut b = dr::Builder::new_from_module(module);
     let uint = b.type_int(32, 0);
@@ -86,8 +87,8 @@ fn with_addresses(module: Module, parameters: u32) -> Option<Module> {
     Some(b.module())
 }
 
-/// Every sign extension by arithmetic, as the emitter has it and for its reason: Mesa 22.3's
-/// comparisons.
+/// Replaces every sign extension by arithmetic, as in the emitter: Mesa 22.3 miscompiles
+/// comparisons of sign-extended integers with constants.
 fn with_signs_by_arithmetic(module: Module) -> Option<Module> {
     let types: HashMap<Word, Word> =
         module.all_inst_iter().filter_map(|inst| inst.result_id.zip(inst.result_type)).collect();
@@ -103,7 +104,7 @@ fn with_signs_by_arithmetic(module: Module) -> Option<Module> {
     let mut b = dr::Builder::new_from_module(module);
     rewrite(&mut b, |b, rewritten, mut inst| {
         let narrow = inst.operands.first().and_then(Operand::id_ref_any).and_then(|id| types.get(&id)).copied();
-        // Vectors of integers have no width here, and are not converted so in any text.
+        // `widths` has no vectors; no kernel's HLSL extends vectors of integers.
         if let (Op::SConvert, Some(to), Some(from)) = (inst.class.opcode, width_of(inst.result_type), width_of(narrow))
             && to > from
         {
@@ -127,8 +128,8 @@ fn with_signs_by_arithmetic(module: Module) -> Option<Module> {
     Some(b.module())
 }
 
-/// Puts another instruction in the place of each, behind what it adds to the list; `None` when
-/// there is none for one.
+/// Replaces each instruction by the result of `other`, which may append further instructions before
+/// it; `None` if `other` returns `None`.
 fn rewrite(
     b: &mut dr::Builder,
     mut other: impl FnMut(&mut dr::Builder, &mut Vec<Instruction>, Instruction) -> Option<Instruction>,
@@ -146,14 +147,14 @@ fn rewrite(
     Some(())
 }
 
-/// Adds an operation to a list, and returns its result.
+/// Appends an operation to a list, and returns its result.
 fn operation(b: &mut dr::Builder, to: &mut Vec<Instruction>, op: Op, ty: Word, operands: Vec<Operand>) -> Operand {
     let id = b.id();
     to.push(Instruction::new(op, Some(ty), Some(id), operands));
     Operand::IdRef(id)
 }
 
-/// What the text calls so.
+/// The id with a name in the HLSL source.
 fn named(module: &Module, wanted: &str) -> Option<Word> {
     module.debug_names.iter().find_map(|i| match (&i.operands[0], &i.operands[1]) {
         (Operand::IdRef(id), Operand::LiteralString(name)) if name == wanted => Some(*id),
@@ -161,7 +162,7 @@ fn named(module: &Module, wanted: &str) -> Option<Word> {
     })
 }
 
-/// The value of a constant of 32 bits.
+/// The value of a 32-bit constant.
 fn constant(module: &Module, id: Word) -> Option<u32> {
     let found = module.types_global_values.iter().find(|i| i.result_id == Some(id))?;
     match found.operands.first() {
@@ -170,7 +171,7 @@ fn constant(module: &Module, id: Word) -> Option<u32> {
     }
 }
 
-/// The variable that the numbers of workgroups are in.
+/// Declares the builtin variable with the numbers of workgroups.
 fn number_of_groups(b: &mut dr::Builder, uint: Word) -> Word {
     let vector = b.type_vector(uint, 3);
     let pointer = b.type_pointer(None, StorageClass::Input, vector);
@@ -181,7 +182,7 @@ fn number_of_groups(b: &mut dr::Builder, uint: Word) -> Word {
     id
 }
 
-/// Removes the table of buffers, and what a module says of it.
+/// Removes the table of buffers with its types, names, decorations and capabilities.
 fn without_table(module: &mut Module, memory: Option<Word>) {
     let Some(memory) = memory else { return };
     let globals = &module.types_global_values;
@@ -231,7 +232,7 @@ mod tests {
         built.expect("a function of one block");
         let module = with_signs_by_arithmetic(b.module()).expect("nothing is refused");
         let count = |op| module.all_inst_iter().filter(|inst| inst.class.opcode == op).count();
-        // What makes a number narrower stays.
+        // Truncations stay.
         assert_eq!([Op::SConvert, Op::UConvert, Op::ISub, Op::Bitcast].map(count), [1, 3, 3, 2]);
         let defined: Vec<Word> = module.all_inst_iter().filter_map(|inst| inst.result_id).collect();
         assert!(defined.iter().all(|id| defined.iter().filter(|other| *other == id).count() == 1));

@@ -1,4 +1,4 @@
-//! The text: declarations, parameters and statements.
+//! Emits HLSL source: declarations, parameters and statements.
 
 use super::values::{constant, type_name};
 use crate::collect::collect_text;
@@ -15,33 +15,33 @@ const PRELUDE: &str = include_str!("prelude.hlsl");
 /// A kernel as HLSL.
 #[derive(Clone, Debug)]
 pub struct Shader {
-    /// The text; the entry point is `main`.
+    /// The source; the entry point is `main`.
     pub source: String,
     /// The kernel's name.
     pub name: String,
     /// Bytes of the parameter block.
     pub param_bytes: u32,
-    /// The parameter block lives in memory, and its 8-byte address is what the shader is given.
+    /// Whether the parameter block is in memory and the root constants are its 8-byte address.
     pub indirect: bool,
-    /// The numbers of workgroups follow the parameters, or their address, as three root constants
-    /// of Direct3D.
+    /// Whether the numbers of workgroups follow the parameters, or their address, as three root
+    /// constants.
     pub groups: bool,
     /// Invocations in a workgroup.
     pub workgroup_size: [u32; 3],
-    /// Bytes of workgroup memory. Direct3D has 32 KiB.
+    /// Bytes of workgroup memory. Direct3D guarantees 32 KiB.
     pub shared_bytes: u32,
-    /// The kernel has atomic accesses to tensors.
+    /// Whether the kernel has atomic accesses to tensors.
     pub atomics: bool,
-    /// The kernel has atomic accesses of 64 bits.
+    /// Whether the kernel has 64-bit atomic accesses to tensors.
     pub atomics_i64: bool,
 }
 
-/// Why a kernel has no HLSL.
+/// The reason why a kernel has no HLSL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unsupported {
     /// The kernel is not well typed.
     Invalid(InvalidKernel),
-    /// It multiplies on matrix units, which Direct3D's shaders do not have at this level.
+    /// It uses matrix registers, which this shader model of Direct3D does not have.
     Matrix,
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for Unsupported {
 impl std::error::Error for Unsupported {}
 
 impl Kernel {
-    /// The kernel as HLSL. A copy is kept where `TORCH_DML_HLSL_DIR` says.
+    /// The kernel as HLSL. A copy is written to the folder that `TORCH_DML_HLSL_DIR` names.
     ///
     /// # Errors
     /// [`Unsupported`] of a kernel that is not [well typed](Kernel::verify), or has matrix
@@ -75,7 +75,7 @@ impl Kernel {
         if !self.matrices.is_empty() {
             return Err(Unsupported::Matrix);
         }
-        // No buffer of Direct3D is accessed in bytes.
+        // Direct3D has no 8-bit accesses.
         let lowered = self.lowered(&Target { storage8: false, ..*target });
         if let Cow::Owned(lowered) = &lowered {
             lowered.verify().map_err(Unsupported::Invalid)?;
@@ -90,26 +90,26 @@ pub(super) struct Emitter<'k> {
     pub(super) k: &'k Kernel,
     text: String,
     depth: usize,
-    /// Values and pointers that were declared in front of the loop whose test defines them.
+    /// Values and pointers that were declared before the loop whose test defines them.
     declared: Vec<bool>,
     declared_pointers: Vec<bool>,
-    /// How each value is written where it is used: its name, or what it is.
-    written: Vec<String>,
-    /// Accesses to tensors that are atomic, and those of 64 bits.
+    /// The expression for each value where it is used: its name, or a constant.
+    expressions: Vec<String>,
+    /// The number of atomic accesses to tensors, and of 64-bit ones among them.
     pub(super) atomics: u32,
     pub(super) atomics_i64: u32,
 }
 
 impl<'k> Emitter<'k> {
     fn new(k: &'k Kernel) -> Self {
-        let written = k.values.iter().enumerate().map(|(id, value)| constant(value).unwrap_or(format!("v{id}")));
+        let expressions = k.values.iter().enumerate().map(|(id, value)| constant(value).unwrap_or(format!("v{id}")));
         Emitter {
             k,
             text: String::new(),
             depth: 0,
             declared: vec![false; k.values.len()],
             declared_pointers: vec![false; k.pointers.len()],
-            written: written.collect(),
+            expressions: expressions.collect(),
             atomics: 0,
             atomics_i64: 0,
         }
@@ -160,15 +160,15 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    // ---- text
+    // ---- source
 
     fn line(&mut self, text: &str) {
         writeln!(self.text, "{:1$}{text}", "", 4 * self.depth).expect("a string grows");
     }
 
-    /// A value where it is used.
+    /// The expression for a value where it is used.
     pub(super) fn v(&self, id: ValueId) -> &str {
-        &self.written[id as usize]
+        &self.expressions[id as usize]
     }
 
     // ---- entry
@@ -299,7 +299,7 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    /// Declares what a loop's test defines: it is visible behind the loop.
+    /// Declares the definitions of a loop's test before the loop: they are visible after it.
     fn declare_of(&mut self, test: &Block) {
         for stmt in &test.0 {
             match *stmt {
@@ -317,7 +317,8 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    /// The type of a value, with what keeps the compiler from changing how it is computed.
+    /// The type of a value, with the modifier that keeps the compiler from contracting float
+    /// arithmetic.
     fn declaration(&self, id: ValueId) -> String {
         let value = &self.k.values[id as usize];
         let precise = if value.ty.scalar.is_float() { "precise " } else { "" };

@@ -6,7 +6,7 @@ use crate::ir::*;
 use crate::types::{Type, Word};
 
 impl Emitter<'_> {
-    /// Where a moved pointer points.
+    /// The address of a pointer.
     pub(super) fn pointer(&self, id: PointerId) -> String {
         let PointerInfo { word, base } = self.k.pointers[id as usize];
         match base {
@@ -38,8 +38,8 @@ impl Emitter<'_> {
         format!("IN({address}).Store<{name}>(({address}).x, ({name}){});", self.v(value))
     }
 
-    /// The statement that gives an atomic access's old value to the value's variable; `None` of
-    /// other values.
+    /// The statement of an atomic access, which assigns the old value to the value's variable;
+    /// `None` for other instructions.
     pub(super) fn atomic(&mut self, id: ValueId) -> Option<String> {
         let ty = self.k.values[id as usize].ty;
         let (pointer, index, what, operands) = match self.k.values[id as usize].inst {

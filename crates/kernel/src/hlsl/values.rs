@@ -18,7 +18,7 @@ pub(super) fn type_name(ty: Type) -> String {
     if ty.lanes == 1 { scalar.into() } else { format!("{scalar}{}", ty.lanes) }
 }
 
-/// A constant, with its type; `None` of other values. Floats are written as their bits.
+/// A constant, with its type; `None` for other values. Floats are emitted as their bits.
 pub(super) fn constant(value: &ValueInfo) -> Option<String> {
     let scalar = value.ty.scalar;
     Some(match value.inst {
@@ -38,7 +38,7 @@ pub(super) fn constant(value: &ValueInfo) -> Option<String> {
 }
 
 impl Emitter<'_> {
-    /// How a value is computed.
+    /// The expression that computes a value.
     pub(super) fn value(&self, id: ValueId) -> String {
         let ValueInfo { ty, ref inst } = self.k.values[id as usize];
         match *inst {
@@ -47,11 +47,11 @@ impl Emitter<'_> {
             | Inst::ConstFloat(_)
             | Inst::Builtin(_)
             | Inst::Param(_)
-            | Inst::Hole(_) => self.v(id).to_owned(),
+            | Inst::Placeholder(_) => self.v(id).to_owned(),
             Inst::Address(pointer) => format!("p{pointer}"),
             Inst::Unary(op, a) => self.unary(op, ty, self.v(a)),
             Inst::Binary(op, a, b) => binary(op, ty, self.v(a), self.v(b)),
-            // The compiler's SPIR-V of != takes NaN for equal to everything.
+            // In the compiler's SPIR-V, `!=` is false for NaN.
             Inst::Compare(Compare::Ne, a, b) if self.k.values[a as usize].ty.scalar.is_float() => {
                 format!("!({} == {})", self.v(a), self.v(b))
             }
@@ -148,8 +148,9 @@ fn compare(op: Compare) -> &'static str {
     }
 }
 
-/// Between floats and integers of another width, by what the compiler's SPIR-V has right, too: it
-/// first makes a float of the integer's width, or an integer of the float's.
+/// A conversion, in forms that are right in the compiler's SPIR-V, too. That SPIR-V converts
+/// between a float and an integer of another width through a float of the integer's width, or
+/// through an integer of the float's width.
 fn cast(from: ScalarType, to: Type, a: &str) -> String {
     let wide = |scalar: ScalarType| scalar.is_integer() && scalar.bytes() == 8;
     match (from, to.scalar) {
@@ -176,7 +177,7 @@ fn bitcast(from: Type, to: Type, a: &str) -> String {
     if from.scalar.is_integer() && to.scalar.is_integer() && from.lanes == to.lanes {
         return format!("({}){a}", type_name(to));
     }
-    // Of 64 bits on both sides, by way of the words.
+    // Between 64-bit types, through two 32-bit words.
     let words = match from.scalar {
         ScalarType::F64 => format!("halves({a})"),
         scalar if scalar.bytes() == 8 => format!("split((uint64_t){a})"),

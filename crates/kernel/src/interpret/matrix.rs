@@ -1,26 +1,28 @@
-//! Statements on matrix registers. Products are added up in f32 with one rounding each, in the
-//! order of k, or as wrapping 32-bit integers; what a driver computes differs in that order and in
-//! what it rounds between.
+//! Statements on matrix registers. Products are summed in f32 with one rounding each, in the order
+//! of k, or in wrapping 32-bit integers. A driver may use another order and other intermediate
+//! roundings.
 
-use super::machine::{Machine, bits32, f32_};
+use super::machine::Machine;
+use super::memory::Location;
+use super::word::{bits32, f32_};
 use crate::component_map::ComponentMap;
 use crate::dtype::DType;
-use crate::ir::{MatrixId, MatrixMemory, MatrixStmt, ValueId};
+use crate::ir::{MatrixId, MatrixMemory, MatrixStmt, SharedId, ValueId};
 use crate::matrix_type::{MatrixLayout, MatrixType};
 use crate::types::Type;
 use half::{bf16, f16};
 
 impl Machine<'_, '_, '_> {
-    /// Runs a statement for every subgroup that gets there.
+    /// Runs a statement for every subgroup that executes it.
     ///
     /// # Panics
     ///
-    /// When a part of a subgroup gets there, or with different values.
+    /// When only a part of a subgroup executes it, or with different operands.
     pub(super) fn matrix(&mut self, stmt: &MatrixStmt, mask: &[bool]) {
         let running = self.running(mask);
         if let MatrixStmt::SetComponent { matrix, component, value } = *stmt {
             for lane in running {
-                let word = rounded(self.matrix_type(matrix).dtype, self.lane(value, 0)[lane]);
+                let word = rounded(self.matrix_type(matrix).dtype, self.registers.lane(value, 0)[lane]);
                 *self.component(matrix, component, lane) = word;
             }
             return;
@@ -35,7 +37,7 @@ impl Machine<'_, '_, '_> {
     }
 
     fn uniform(&self, value: ValueId, subgroup: &[usize]) -> u64 {
-        let words = self.lane(value, 0);
+        let words = self.registers.lane(value, 0);
         let same = subgroup.iter().all(|&l| words[l] == words[subgroup[0]]);
         assert!(same, "kernel {}: the invocations of a subgroup disagree about a matrix", self.k.name);
         words[subgroup[0]]
@@ -60,23 +62,25 @@ impl Machine<'_, '_, '_> {
             }
             MatrixStmt::Load { matrix, from, index, stride, layout } => {
                 let ty = self.matrix_type(matrix);
-                let places = [self.uniform(index, lanes), self.uniform(stride, lanes)];
+                let index_and_stride = [self.uniform(index, lanes), self.uniform(stride, lanes)];
                 for row in 0..ty.rows {
                     for column in 0..ty.columns {
-                        let word = self.memory_element(ty, from, places, line(layout, row, column), index, first);
-                        let word = decode(ty.dtype, self.get_element(ty, from, word));
+                        let location =
+                            self.memory_element(ty, from, index_and_stride, line(layout, row, column), index, first);
+                        let word = decode(ty.dtype, self.get_element(ty, location));
                         self.register(matrix, subgroup)[(row * ty.columns + column) as usize] = word;
                     }
                 }
             }
             MatrixStmt::Store { matrix, to, index, stride, layout } => {
                 let ty = self.matrix_type(matrix);
-                let places = [self.uniform(index, lanes), self.uniform(stride, lanes)];
+                let index_and_stride = [self.uniform(index, lanes), self.uniform(stride, lanes)];
                 for row in 0..ty.rows {
                     for column in 0..ty.columns {
                         let word = self.register(matrix, subgroup)[(row * ty.columns + column) as usize];
-                        let place = self.memory_element(ty, to, places, line(layout, row, column), index, first);
-                        self.set_element(ty, to, place, encode(ty.dtype, word));
+                        let location =
+                            self.memory_element(ty, to, index_and_stride, line(layout, row, column), index, first);
+                        self.set_element(ty, location, encode(ty.dtype, word));
                     }
                 }
             }
@@ -125,69 +129,77 @@ impl Machine<'_, '_, '_> {
         }
     }
 
-    /// A component of an invocation, as [`ComponentMap::quads`] spreads them.
+    /// A component of an invocation, in the mapping [`ComponentMap::quads`].
     pub(super) fn component(&mut self, matrix: MatrixId, component: u32, invocation: usize) -> &mut u64 {
         let (ty, size) = (self.matrix_type(matrix), self.subgroup_size);
         let map = ComponentMap::quads(ty.rows, ty.columns, size as u32);
-        let [row, column] = map.place((invocation % size) as u32, component);
+        let [row, column] = map.position((invocation % size) as u32, component);
         &mut self.register(matrix, invocation / size)[(row * ty.columns + column) as usize]
     }
 
-    /// Where an element lies: bytes of a shared array, or an argument and bytes of it.
+    /// The position of an element in memory.
     fn memory_element(
         &self,
         ty: MatrixType,
         memory: MatrixMemory,
         [index, stride]: [u64; 2],
         (line, along): (u32, u32),
-        place: ValueId,
+        first_index: ValueId,
         first: usize,
-    ) -> (usize, usize) {
+    ) -> ElementLocation {
         let bytes = ty.dtype.bytes() as usize;
         let lines = (stride * u64::from(line)) as usize;
         match memory {
             MatrixMemory::Shared(shared) => {
                 let element = self.k.shared[shared as usize].ty;
                 let size = element.scalar.bytes() as usize * usize::from(element.lanes);
-                (shared as usize, (index as usize + lines) * size + along as usize * bytes)
+                ElementLocation::Shared(shared, (index as usize + lines) * size + along as usize * bytes)
             }
             MatrixMemory::Pointer(pointer) => {
-                let word = ty.dtype.word();
-                let (argument, at, _) = self.element(pointer, place, Type::scalar(word.value()), first);
-                (argument, at + (lines + along as usize) * bytes)
+                let location = self.location(pointer, first_index, Type::scalar(ty.dtype.word().value()), first);
+                ElementLocation::Argument(location.lane(lines + along as usize))
             }
         }
     }
 
-    fn get_element(&mut self, ty: MatrixType, memory: MatrixMemory, (of, at): (usize, usize)) -> u64 {
-        match memory {
-            MatrixMemory::Shared(_) => {
-                let word = self.shared[of][at / 4] >> (8 * (at % 4));
+    /// The bits of an element in memory.
+    fn get_element(&mut self, ty: MatrixType, location: ElementLocation) -> u64 {
+        match location {
+            ElementLocation::Shared(shared, byte) => {
+                let word = self.shared[shared as usize][byte / 4] >> (8 * (byte % 4));
                 let bits = 8 * ty.dtype.bytes();
                 word & ((1u64 << bits) - 1)
             }
-            MatrixMemory::Pointer(_) => self.read(of, at, ty.dtype.word()),
+            ElementLocation::Argument(location) => self.memory.read(location),
         }
     }
 
-    fn set_element(&mut self, ty: MatrixType, memory: MatrixMemory, (of, at): (usize, usize), bits: u64) {
-        match memory {
-            MatrixMemory::Shared(_) => {
-                let (shift, mask) = (8 * (at % 4), (1u64 << (8 * ty.dtype.bytes())) - 1);
-                let word = &mut self.shared[of][at / 4];
+    fn set_element(&mut self, ty: MatrixType, location: ElementLocation, bits: u64) {
+        match location {
+            ElementLocation::Shared(shared, byte) => {
+                let (shift, mask) = (8 * (byte % 4), (1u64 << (8 * ty.dtype.bytes())) - 1);
+                let word = &mut self.shared[shared as usize][byte / 4];
                 *word = *word & !(mask << shift) | (bits & mask) << shift;
             }
-            MatrixMemory::Pointer(_) => self.write(of, at, ty.dtype.word(), bits),
+            ElementLocation::Argument(location) => self.memory.write(location, bits),
         }
     }
 }
 
-/// The line of neighbours in memory that an element is in, and its place there.
+/// The position of an element of a matrix in memory.
+enum ElementLocation {
+    /// A byte of a shared array.
+    Shared(SharedId, usize),
+    Argument(Location),
+}
+
+/// The index of the line of contiguous elements in memory that an element is in, and its index in
+/// the line.
 fn line(layout: MatrixLayout, row: u32, column: u32) -> (u32, u32) {
     if layout == MatrixLayout::RowMajor { (row, column) } else { (column, row) }
 }
 
-/// Bits in memory as a register holds the number: floats as f32, integers as 32 bits.
+/// Converts bits in memory to a word of a register: floats as f32, integers in 32 bits.
 pub(super) fn decode(dtype: DType, bits: u64) -> u64 {
     match dtype {
         DType::F16 => bits32(f16::from_bits(bits as u16).to_f32()),
@@ -205,7 +217,7 @@ fn encode(dtype: DType, word: u64) -> u64 {
     }
 }
 
-/// A number as the dtype holds it.
+/// A number rounded to the precision of the dtype.
 fn rounded(dtype: DType, word: u64) -> u64 {
     decode(dtype, encode(dtype, word))
 }

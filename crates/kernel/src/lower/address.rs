@@ -1,5 +1,5 @@
-//! Accesses by addresses that are pairs of words, and narrow elements in memory that is accessed in
-//! words of 32 bits.
+//! Accesses by addresses as pairs of words, and emulation of narrow elements in memory that is
+//! accessed in 32-bit words.
 
 use super::pair::Pair;
 use crate::builder::{Builder, Value};
@@ -11,29 +11,29 @@ pub(super) const WORDS: Type = Type { scalar: ScalarType::U32, lanes: 2 };
 
 const U32: Type = Type::scalar(ScalarType::U32);
 
-/// A pointer of the kernel that is rewritten.
+/// A pointer of the rewritten kernel.
 #[derive(Copy, Clone)]
 pub(super) struct Address<'b> {
     address: Pair<'b>,
-    /// How its elements lie in memory.
+    /// The word of its elements in memory.
     pub(super) word: Word,
-    /// A pointer to it, through which elements that are not narrow are accessed.
+    /// A pointer to the address, for accesses to elements that are not narrow.
     pub(super) pointer: PointerId,
 }
 
-/// A narrow element's place in the 32-bit word that holds it. The address of an element is a
-/// multiple of its size, so it lies in one word.
+/// The position of a narrow element in a 32-bit word. The address of an element is a multiple of
+/// its size, so no element crosses words.
 #[derive(Copy, Clone)]
 pub(super) struct Narrow<'b> {
     pointer: PointerId,
-    /// Bits of the word below the element.
+    /// The number of bits of the word below the element.
     shift: Value<'b>,
-    /// The element's bits, in the lowest place.
+    /// The mask of the element's bits, before the shift.
     mask: u32,
 }
 
 impl<'b> Address<'b> {
-    /// The address of elements that lie as `word` says and are accessed as `accessed`.
+    /// The address of elements of `word`, for accesses by words of `accessed`.
     pub(super) fn new(address: Pair<'b>, word: Word, accessed: Word) -> Self {
         Self { address, word, pointer: pointer_to(address, accessed) }
     }
@@ -44,12 +44,12 @@ impl<'b> Address<'b> {
         Pair::new(value.lane(0), value.lane(1))
     }
 
-    /// What lies so many elements of so many bytes, a power of two, further on.
+    /// The address advanced by `elements` of `bytes` bytes, a power of two.
     pub(super) fn moved(self, elements: Pair<'b>, bytes: u32) -> Pair<'b> {
         self.address.add(elements.shl_by(bytes.trailing_zeros()))
     }
 
-    /// Where a narrow element is.
+    /// The position of a narrow element.
     pub(super) fn narrow(self, index: Pair<'b>) -> Narrow<'b> {
         let bytes = self.word.bytes();
         let Pair { low, high } = self.moved(index, bytes);
@@ -63,15 +63,14 @@ impl<'b> Address<'b> {
 }
 
 impl<'b> Narrow<'b> {
-    /// The element, widened.
+    /// Loads the element, widened to u32.
     pub(super) fn load(self, b: &'b Builder) -> Value<'b> {
         let word = b.def(U32, Inst::Load { pointer: self.pointer, index: b.u32(0).id });
         (word >> self.shift) & self.mask
     }
 
-    /// Writes the element's bits and leaves the rest of the word as it is, whoever else writes
-    /// there: a neighbour's element is never written, and of two that write the same element one
-    /// wins.
+    /// Writes the element's bits by a loop of compare-exchanges, so that concurrent writes to other
+    /// elements of the word are kept. If two invocations write the same element, one of them wins.
     pub(super) fn store(self, b: &'b Builder, value: Value<'b>) {
         let (bits, others) = ((value & self.mask) << self.shift, !(b.u32(self.mask) << self.shift));
         let zero = b.u32(0);
@@ -96,7 +95,7 @@ impl<'b> Narrow<'b> {
     }
 }
 
-/// Makes a pointer to an address here.
+/// Evaluates a pointer to an address here.
 fn pointer_to(address: Pair<'_>, word: Word) -> PointerId {
     let b = address.low.builder();
     let value: ValueId = b.vector(&[address.low, address.high]).id;

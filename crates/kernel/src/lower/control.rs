@@ -1,10 +1,10 @@
-//! Control flow, which every rewriting keeps.
+//! Control flow, which every rewriting copies.
 
 use crate::builder::{Builder, Value};
 use crate::ir::{Block, Stmt, ValueId};
 
-/// Writes an `If`, a loop, a call, a barrier or a return again, with what `value` and `block` make
-/// of its values and its blocks.
+/// Copies an `If`, a loop, a call, a barrier or a return; `value` and `block` translate its values
+/// and blocks.
 pub(super) fn rewrite<'b, L>(
     lowering: &mut L,
     b: &'b Builder,
@@ -25,7 +25,7 @@ pub(super) fn rewrite<'b, L>(
             let body = b.block(|| block(lowering, body));
             b.stmt(Stmt::While { test, cond, body, unroll });
         }
-        // What it becomes is no function of that name.
+        // The rewritten body is no longer the library function, so the call is not recorded.
         Stmt::Call(ref call) => block(lowering, &call.body),
         Stmt::Barrier => b.barrier(),
         Stmt::SubgroupBarrier => b.subgroup_barrier(),

@@ -1,7 +1,7 @@
-//! Arithmetic of 64-bit floats on their bits, in 64-bit integers: what IEEE 754 says, rounded to
-//! nearest even, with subnormal numbers. After the textbook method (Koren, "Computer Arithmetic
-//! Algorithms", chapter 4): significands get three bits more, of which the last one is set if
-//! anything was lost behind it.
+//! Software arithmetic of 64-bit floats on their bits, in 64-bit integers, according to IEEE 754:
+//! rounded to nearest even, with subnormal numbers. The method is the textbook's (Koren, "Computer
+//! Arithmetic Algorithms", chapter 4): significands are extended by three bits (guard, round and
+//! sticky); the sticky bit is set if any lower bit was lost.
 
 use crate::builder::{Builder, Value};
 use crate::types::ScalarType;
@@ -11,11 +11,11 @@ const INFINITY: u64 = 0x7ff << FRACTION_BITS;
 const NAN: u64 = INFINITY | 1 << (FRACTION_BITS - 1);
 const FRACTION_BITS: u32 = 52;
 const FRACTION: u64 = (1 << FRACTION_BITS) - 1;
-/// Where a significand's first bit is, with the three bits behind it.
+/// The position of a significand's leading bit, with the three extra bits.
 const FIRST: u32 = FRACTION_BITS + 3;
 const BIAS: u32 = 1023;
 
-/// A 64-bit float by its bits, a u64.
+/// A 64-bit float as its bits, a u64.
 #[derive(Copy, Clone)]
 pub(super) struct Double<'b> {
     pub(super) bits: Value<'b>,
@@ -38,7 +38,7 @@ impl<'b> Double<'b> {
         self.bits & SIGN
     }
 
-    /// The exponent's bits, an i32.
+    /// The exponent field, as an i32.
     fn exponent(self) -> Value<'b> {
         (self.magnitude() >> FRACTION_BITS).cast(ScalarType::I32)
     }
@@ -47,8 +47,8 @@ impl<'b> Double<'b> {
         self.magnitude().gt(INFINITY)
     }
 
-    /// The exponent's bits, of a subnormal number those of the smallest normal one, and the
-    /// significand in units of the last place.
+    /// The exponent field, which for a subnormal number is that of the smallest normal one, and the
+    /// significand as an integer.
     fn parts(self) -> (Value<'b>, Value<'b>) {
         let b = self.builder();
         let (exponent, fraction) = (self.exponent(), self.bits & FRACTION);
@@ -56,8 +56,8 @@ impl<'b> Double<'b> {
         (normal.select(exponent, b.i32(1)), fraction | normal.select(long(b, FRACTION + 1), long(b, 0)))
     }
 
-    /// [`parts`](Self::parts) with the first bit of the significand set, and an exponent that may
-    /// be below 1. Of 0, anything.
+    /// [`parts`](Self::parts), normalised: the leading bit of the significand is set, and the
+    /// exponent may be below 1. Undefined for 0.
     fn normalized(self) -> (Value<'b>, Value<'b>) {
         let (exponent, significand) = self.parts();
         let ahead = FRACTION_BITS - highest_bit(significand);
@@ -89,14 +89,15 @@ impl<'b> Double<'b> {
         let (x, y) = (x << 3, shr_keeping(y << 3, high - low));
         let opposite = (large.bits ^ small.bits).bitcast(ScalarType::I64).lt(0);
         let sum = opposite.select(x - y, x + y);
-        // One bit more, or fewer of them: as many as the exponent allows are pulled up.
+        // Normalises a sum with one bit more, or with fewer bits: it is shifted up as far as the
+        // exponent allows.
         let top = highest_bit(sum).bitcast(ScalarType::I32);
         let carry = top.gt(FIRST);
         let by = (b.i32(FIRST as i32) - top).min(high - 1).max(0);
         let significand = carry.select((sum >> 1) | (sum & 1), shl(sum, by.bitcast(ScalarType::U32)));
         let exponent = carry.select(high + 1, high - by);
         let rounded = large.sign() | packed(exponent, significand);
-        // Of numbers that cancel, 0 is the sum; of zeros of one sign, that zero.
+        // The sum of numbers that cancel is 0; the sum of zeros of one sign is that zero.
         let vanishes = sum.eq(0);
         let bits = vanishes.select(opposite.select(long(b, 0), large.sign()), rounded);
         let both = small.magnitude().eq(INFINITY) & opposite;
@@ -109,12 +110,12 @@ impl<'b> Double<'b> {
         let sign = (self.bits ^ other.bits) & SIGN;
         let ((i, x), (j, y)) = (self.normalized(), other.normalized());
         let (high, low) = wide_product(x, y);
-        // 105 or 106 bits, of which the first 56 or 57 are kept.
+        // The product has 105 or 106 bits, of which the leading 56 or 57 are kept.
         let product = (high << (64 - 49)) | (low >> 49) | (low << 15).ne(0).cast(ScalarType::U64);
         let carry = product.ge(2u64 << FIRST);
         let product = carry.select((product >> 1) | (product & 1), product);
         let exponent = i + j - BIAS as i32 + carry.cast(ScalarType::I32);
-        // Below the smallest normal number fewer bits are kept.
+        // Below the smallest normal number, fewer bits are kept.
         let below = (b.i32(1) - exponent).max(0);
         let rounded = packed(exponent.max(1), shr_keeping(product, below));
         let zero = self.magnitude().eq(0) | other.magnitude().eq(0);
@@ -141,7 +142,7 @@ impl<'b> Double<'b> {
         self.less(other) | self.equal(other)
     }
 
-    /// An i64 in the order of the numbers, with -0 just below 0.
+    /// An i64 with the order of the numbers; -0 is just below 0.
     fn order(self) -> Value<'b> {
         let bits = self.bits.bitcast(ScalarType::I64);
         bits.lt(0).select(!(bits & i64::MAX), bits)
@@ -149,7 +150,7 @@ impl<'b> Double<'b> {
 
     // ---- integers among the numbers
 
-    /// The bits behind the point, as a mask, of a magnitude from 1 on.
+    /// The mask of the fraction bits of a magnitude of 1 or more.
     fn behind_point(self) -> Value<'b> {
         let whole = (self.exponent() - BIAS as i32).max(0).min(FRACTION_BITS as i32);
         shr(long(self.builder(), FRACTION), whole.bitcast(ScalarType::U32))
@@ -172,22 +173,22 @@ impl<'b> Double<'b> {
         self.away(self.sign().eq(0))
     }
 
-    /// To the next integer: away from 0, or else toward it.
+    /// Rounds to an integer: away from 0 if `away`, else toward 0.
     fn away(self, away: Value<'b>) -> Self {
         let (b, mask) = (self.builder(), self.behind_point());
         let large = self.exponent().ge((BIAS + FRACTION_BITS) as i32);
-        // A carry out of the fraction goes into the exponent, as it should.
+        // A carry out of the fraction increments the exponent, which gives the next number.
         let beyond = self.bits + (away & !large).select(mask, long(b, 0));
         let one = (away & self.magnitude().ne(0)).select(long(b, 1f64.to_bits()), long(b, 0));
         Self::new(self.is_below_one().select(self.sign() | one, beyond & !mask))
     }
 
-    /// To the nearest integer, halves to even.
+    /// Rounds to the nearest integer, halves to even.
     pub(super) fn round(self) -> Self {
         let (b, mask) = (self.builder(), self.behind_point());
-        let unit = mask + 1; // Of the last place before the point.
+        let unit = mask + 1; // The parity of the integer part.
         let odd = (self.bits & unit).ne(0);
-        let odd = odd | self.exponent().eq(BIAS as i32); // 1 is odd, and its unit is the bit that is not written.
+        let odd = odd | self.exponent().eq(BIAS as i32); // 1 is odd, and its units bit is the implicit one.
         let less = (unit >> 1) - odd.select(long(b, 0), long(b, 1));
         let large = self.exponent().ge((BIAS + FRACTION_BITS) as i32);
         let nearest = (self.bits + large.select(long(b, 0), less)) & !mask;
@@ -202,7 +203,7 @@ impl<'b> Double<'b> {
         let bits = x.bitcast(ScalarType::U32);
         let sign = (bits & 0x8000_0000u32).cast(ScalarType::U64) << 32;
         let magnitude = bits & 0x7fff_ffffu32;
-        // The fraction of a subnormal number is pulled up to the first bit of a normal one.
+        // The fraction of a subnormal number is shifted up to the leading bit of a normal one.
         let subnormal = magnitude.lt(0x80_0000u32);
         let ahead = subnormal.select(b.u32(23) - magnitude.highest_bit(), b.u32(0)) & 31;
         let fraction = ((magnitude << ahead) & 0x7f_ffffu32).cast(ScalarType::U64) << (FRACTION_BITS - 23);
@@ -218,7 +219,7 @@ impl<'b> Double<'b> {
         let (exponent, significand) = self.parts();
         let exponent = exponent - (BIAS as i32 - 127);
         let below = (b.i32(1) - exponent).max(0);
-        // 24 bits and three behind them.
+        // 24 bits, and the three extra ones.
         let kept = shr_keeping(significand, below + 26).cast(ScalarType::U32);
         let last = kept & 7;
         let up = last.gt(4) | (last.eq(4) & (kept & 8).ne(0));
@@ -228,7 +229,7 @@ impl<'b> Double<'b> {
         (sign | bits).bitcast(ScalarType::F32)
     }
 
-    /// Of an integer of any type.
+    /// Converts an integer of any type.
     pub(super) fn of_integer(x: Value<'b>) -> Self {
         let b = x.builder();
         let (magnitude, sign) = if x.scalar().is_signed() {
@@ -245,8 +246,8 @@ impl<'b> Double<'b> {
         Self::new(magnitude.eq(0).select(long(b, 0), number))
     }
 
-    /// Toward zero. Of what a signed type does not hold it is the smallest number, as processors
-    /// have it.
+    /// Converts to an integer, toward zero. A number out of a signed type's range becomes the
+    /// type's smallest number, as in processors' instructions.
     pub(super) fn to_integer(self, scalar: ScalarType) -> Value<'b> {
         let b = self.builder();
         let (exponent, significand) = self.parts();
@@ -282,20 +283,21 @@ fn shr<'b>(x: Value<'b>, by: Value<'b>) -> Value<'b> {
     x >> by.cast(ScalarType::U64)
 }
 
-/// `x >> by` for any `by` from 0 on (i32), whose last bit is also set where a bit was lost.
+/// `x >> by` for any `by` of 0 or more (i32); the last bit is also set if any bit was lost
+/// (sticky).
 fn shr_keeping<'b>(x: Value<'b>, by: Value<'b>) -> Value<'b> {
     let by = by.min(63).bitcast(ScalarType::U32);
     let shifted = shr(x, by);
     shifted | shl(shifted, by).ne(x).cast(ScalarType::U64)
 }
 
-/// Index of the highest set bit of a u64, as a u32. Of 0, all ones.
+/// Index of the highest set bit of a u64, as a u32; all ones for 0.
 fn highest_bit(x: Value<'_>) -> Value<'_> {
     let (low, high) = (x.cast(ScalarType::U32), (x >> 32).cast(ScalarType::U32));
     high.ne(0).select(high.highest_bit() + 32, low.highest_bit())
 }
 
-/// The 128 bits of the product of two u64 of at most 53 bits, high ones first.
+/// The 128-bit product of two u64 of at most 53 bits, the high half first.
 fn wide_product<'b>(x: Value<'b>, y: Value<'b>) -> (Value<'b>, Value<'b>) {
     let word = |x: Value<'b>| (x.cast(ScalarType::U32).cast(ScalarType::U64), x >> 32);
     let ((x0, x1), (y0, y1)) = (word(x), word(y));
@@ -304,13 +306,14 @@ fn wide_product<'b>(x: Value<'b>, y: Value<'b>) -> (Value<'b>, Value<'b>) {
     (x1 * y1 + (middle >> 32), (middle << 32) | low.cast(ScalarType::U32).cast(ScalarType::U64))
 }
 
-/// The bits of the number with this exponent (i32, from 1 on) and significand, whose first bit is
-/// [`FIRST`], or further down if the exponent is 1. Infinity beyond the largest.
+/// The bits of the number with this exponent field (i32, at least 1) and this significand, whose
+/// leading bit is [`FIRST`], or a lower bit if the exponent is 1. Infinity beyond the largest
+/// number.
 fn packed<'b>(exponent: Value<'b>, significand: Value<'b>) -> Value<'b> {
     let last = significand & 7;
     let up = last.gt(4) | (last.eq(4) & (significand & 8).ne(0));
-    // The significand's first bit counts as one of the exponent, and so does the carry of one that
-    // was all ones.
+    // The significand's leading bit adds 1 to the exponent field, and so does the carry from
+    // rounding up a significand of all ones.
     let exponent = (exponent - 1).bitcast(ScalarType::U32).cast(ScalarType::U64) << FRACTION_BITS;
     (exponent + (significand >> 3) + up.cast(ScalarType::U64)).min(INFINITY)
 }

@@ -1,4 +1,4 @@
-//! Does without 64-bit floats, which become 64-bit integers that hold their bits, with [`Double`]'s
+//! Replaces 64-bit floats by 64-bit integers with the same bits, and [`Double`]'s software
 //! arithmetic.
 
 use super::control;
@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::ir::*;
 use crate::types::{ScalarType, Type, Word};
 
-/// Whether [`lower`] can rewrite the kernel: not if a subgroup adds or compares such floats.
+/// Whether [`lower`] can rewrite the kernel: not if it has subgroup reductions of 64-bit floats.
 pub(super) fn can_lower(kernel: &Kernel) -> bool {
     let by_subgroup =
         |value: &ValueInfo| is_double(value.ty) && matches!(value.inst, Inst::Subgroup(op, _) if op != Subgroup::First);
@@ -44,7 +44,7 @@ fn is_double(ty: Type) -> bool {
     ty.scalar == ScalarType::F64
 }
 
-/// The type that stands for a type.
+/// The type of the values that replace values of a type.
 fn lowered_type(ty: Type) -> Type {
     if is_double(ty) { Type { scalar: ScalarType::U64, ..ty } } else { ty }
 }
@@ -57,7 +57,7 @@ struct Lowering<'b, 'k> {
     b: &'b Builder,
     k: &'k Kernel,
     values: Vec<Option<Value<'b>>>,
-    /// The parameters that are numbers.
+    /// The values of the number parameters.
     params: Vec<Option<Value<'b>>>,
     first_var: VarId,
     pointers: Vec<PointerId>,
@@ -81,7 +81,7 @@ impl<'b> Lowering<'b, '_> {
         let vars: Vec<VarInfo> = k.vars.iter().map(|&var| VarInfo { ty: lowered_type(var.ty), ..var }).collect();
         self.first_var = b.declare_vars(&vars);
         for &shared in &k.shared {
-            // The same numbers as before, as they are declared in the same order.
+            // The ids stay, as everything is declared in the same order.
             b.declare_shared(SharedInfo { ty: lowered_type(shared.ty), ..shared });
         }
     }
@@ -92,7 +92,7 @@ impl<'b> Lowering<'b, '_> {
         if let Some(value) = self.values[id as usize] {
             return value;
         }
-        // What has no definition that runs before it is used.
+        // Entry values have no definition among the statements.
         let ValueInfo { ty, ref inst } = self.k.values[id as usize];
         let value = match *inst {
             Inst::ConstFloat(bits) if is_double(ty) => self.b.int(ScalarType::U64, bits),
@@ -111,7 +111,7 @@ impl<'b> Lowering<'b, '_> {
         self.k.values[id as usize].ty
     }
 
-    /// Of a value that is a double.
+    /// The value of a 64-bit float.
     fn double(&mut self, id: ValueId) -> Double<'b> {
         Double::new(self.value(id))
     }

@@ -1,11 +1,10 @@
-//! Rewrites a kernel for adapters that lack what the language has.
+//! Rewrites a kernel for adapters that lack features of the language.
 //!
-//! [`target`] says what an adapter has, and which rewriting that takes; [`workgroup`] makes one
-//! invocation do the work of several, where workgroups are smaller than the kernel's; [`returns`]
-//! prepares that; [`doubles`] does without 64-bit floats, with [`double`]'s arithmetic; [`words`]
-//! does without 64-bit
-//! integers and without 8- and 16-bit storage, with [`pair`]'s arithmetic and [`address`]'s
-//! accesses. [`control`] is what all keep.
+//! [`target`] describes an adapter and selects the rewritings. [`workgroup`] runs several
+//! invocations of a workgroup as one, for adapters with smaller workgroups; [`returns`] prepares a
+//! kernel for it. [`doubles`] replaces 64-bit floats, with [`double`]'s arithmetic. [`words`]
+//! replaces 64-bit integers, and 8 and 16-bit accesses, with [`pair`]'s arithmetic and
+//! [`address`]'s accesses. [`control`] copies control flow for all of them.
 
 mod address;
 mod control;

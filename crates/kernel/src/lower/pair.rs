@@ -5,7 +5,7 @@ use crate::builder::{Builder, Value};
 use crate::ir::Compare;
 use crate::types::ScalarType;
 
-/// A 64-bit integer as two u32; whether it has a sign, the operation says.
+/// A 64-bit integer as two u32. The operations distinguish signed and unsigned integers.
 #[derive(Copy, Clone)]
 pub(super) struct Pair<'b> {
     pub(super) low: Value<'b>,
@@ -22,7 +22,7 @@ impl<'b> Pair<'b> {
         Self { low: b.u32(bits as u32), high: b.u32((bits >> 32) as u32) }
     }
 
-    /// A 32-bit integer, extended with its sign if it has one.
+    /// A 32-bit integer, sign-extended if its type is signed.
     pub(super) fn extended(x: Value<'b>) -> Self {
         let b = x.builder();
         let high = if x.scalar() == ScalarType::I32 { (x >> 31).bitcast(ScalarType::U32) } else { b.u32(0) };
@@ -45,12 +45,12 @@ impl<'b> Pair<'b> {
         (self.low | self.high).eq(0)
     }
 
-    /// What both words become.
+    /// Applies a function to both words.
     pub(super) fn each(self, f: impl Fn(Value<'b>) -> Value<'b>) -> Self {
         Self { low: f(self.low), high: f(self.high) }
     }
 
-    /// What the words become together with another pair's.
+    /// Applies a function to the words and those of another pair.
     pub(super) fn zip(self, other: Self, f: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) -> Self {
         Self { low: f(self.low, other.low), high: f(self.high, other.high) }
     }
@@ -80,7 +80,7 @@ impl<'b> Pair<'b> {
         Self { low: self.low * other.low, high: self.low.mul_high(other.low) + crossed }
     }
 
-    /// Shifted by a number of bits from 0 to 63 that is known here.
+    /// Shifted left by a constant number of bits from 0 to 63.
     pub(super) fn shl_by(self, bits: u32) -> Self {
         let zero = self.builder().u32(0);
         match bits {
@@ -91,7 +91,7 @@ impl<'b> Pair<'b> {
         }
     }
 
-    /// As [`shl_by`](Self::shl_by) to the right; with the sign if `signed`.
+    /// Shifted right by a constant number of bits from 0 to 63; an arithmetic shift if `signed`.
     pub(super) fn shr_by(self, bits: u32, signed: bool) -> Self {
         let shift = |by: u32| if by == 0 { self.high } else { self.high_shr(self.builder().u32(by), signed) };
         let fill = if signed { self.high_shr(self.builder().u32(31), true) } else { self.builder().u32(0) };
@@ -102,7 +102,7 @@ impl<'b> Pair<'b> {
         }
     }
 
-    /// The high word, shifted to the right by less than 32 bits.
+    /// The high word, shifted right by less than 32 bits.
     fn high_shr(self, bits: Value<'b>, signed: bool) -> Value<'b> {
         if signed {
             (self.high_signed() >> bits.bitcast(ScalarType::I32)).bitcast(ScalarType::U32)
@@ -111,17 +111,17 @@ impl<'b> Pair<'b> {
         }
     }
 
-    /// Shifted by a u32 from 0 to 63.
+    /// Shifted left by a u32 from 0 to 63.
     pub(super) fn shl(self, bits: Value<'b>) -> Self {
         let zero = self.builder().u32(0);
         let by = bits & 31;
-        // In two steps, since 32 bits are too many for one.
+        // In two steps, since a shift of a word by 32 bits is undefined.
         let over = (self.low >> 1) >> (31 - by);
         let near = Self { low: self.low << by, high: (self.high << by) | over };
         Self::select(bits.lt(32), near, Self { low: zero, high: near.low })
     }
 
-    /// As [`shl`](Self::shl) to the right; with the sign if `signed`.
+    /// Shifted right by a u32 from 0 to 63; an arithmetic shift if `signed`.
     pub(super) fn shr(self, bits: Value<'b>, signed: bool) -> Self {
         let b = self.builder();
         let by = bits & 31;
@@ -168,7 +168,7 @@ impl<'b> Pair<'b> {
         Self::select((self.high ^ other.high).bitcast(ScalarType::I32).lt(0), quotient.neg(), quotient)
     }
 
-    /// The remainder, of the dividend's sign.
+    /// The remainder, with the dividend's sign.
     pub(super) fn rem(self, other: Self, signed: bool) -> Self {
         if !signed {
             return self.divide(other).1;
@@ -177,7 +177,8 @@ impl<'b> Pair<'b> {
         Self::select(self.is_negative(), rest.neg(), rest)
     }
 
-    /// Quotient and remainder of numbers without a sign; 0 and something of a zero divisor.
+    /// Quotient and remainder of unsigned integers. For a zero divisor the quotient is 0 and the
+    /// remainder is undefined.
     fn divide(self, by: Self) -> (Self, Self) {
         let b = self.builder();
         let zero = b.u32(0);
@@ -189,8 +190,7 @@ impl<'b> Pair<'b> {
                 rest_low.set(self.low % by.low);
             },
             || {
-                // Bit by bit, as by hand; the remainder never needs a 65th bit but in the carry
-                // that is kept.
+                // Long division, one bit at a time. The remainder's 65th bit is kept as a carry.
                 let (low, high) = (b.var(self.low), b.var(self.high));
                 b.for_(0, b.u32(64), 1, |_| {
                     let dividend = Self::new(low.get(), high.get());
@@ -213,32 +213,32 @@ impl<'b> Pair<'b> {
         (Self::new(quotient_low.get(), quotient_high.get()), Self::new(rest_low.get(), rest_high.get()))
     }
 
-    /// As f32, rounded to nearest even.
+    /// Converts to f32, rounded to nearest even.
     pub(super) fn to_f32(self, signed: bool) -> Value<'b> {
         let b = self.builder();
         let magnitude = if signed { self.magnitude() } else { self };
         let wide = magnitude.high.ne(0);
         let top = wide.select(magnitude.high.highest_bit() + 32, magnitude.low.highest_bit());
-        // With the highest bit in front: 24 bits of mantissa, 8 bits and a word behind it.
+        // Normalised: 24 bits of mantissa, then 8 bits and a word for rounding.
         let ahead = magnitude.shl((63 - top) & 63);
         let (mantissa, behind) = (ahead.high >> 8, (ahead.high & 0xff) << 1 | ahead.low.ne(0).cast(ScalarType::U32));
         let up = behind.gt(0x100) | (behind.eq(0x100) & (mantissa & 1).ne(0));
-        // The mantissa's first bit counts as one of the exponent, and so does the carry of a
-        // mantissa that was all ones.
+        // The mantissa's leading bit adds 1 to the exponent field, and so does the carry from
+        // rounding up a mantissa of all ones.
         let bits = ((top + 126) << 23) + mantissa + up.cast(ScalarType::U32);
         let bits = magnitude.is_zero().select(b.u32(0), bits);
         let sign = if signed { self.high & 0x8000_0000u32 } else { b.u32(0) };
         (bits | sign).bitcast(ScalarType::F32)
     }
 
-    /// Of an f32, toward zero. Of what the type does not hold it is the smallest signed number, as
-    /// processors have it.
+    /// Converts an f32, toward zero. A number out of the type's range becomes the smallest signed
+    /// number, as in processors' instructions.
     pub(super) fn of_f32(x: Value<'b>, signed: bool) -> Self {
         let b = x.builder();
         let bits = x.bitcast(ScalarType::U32);
         let exponent = (bits >> 23) & 0xff;
         let mantissa = Self::new((bits & 0x7f_ffff) | 0x80_0000, b.u32(0));
-        // The mantissa counts in units of 2^(exponent - 150).
+        // The number is mantissa * 2^(exponent - 150).
         let large = mantissa.shl((exponent - 150) & 63);
         let small = mantissa.shr((150 - exponent) & 63, false);
         let magnitude = Self::select(exponent.ge(150), large, small);

@@ -1,12 +1,12 @@
-//! Replaces returns by a variable that says whether the invocation goes on.
+//! Replaces returns by a variable: whether the invocation is still running.
 
 use crate::ir::*;
 use crate::types::{ScalarType, Type};
 
 const BOOL: Type = Type::scalar(ScalarType::Bool);
 
-/// The kernel without [`Stmt::Return`]: what comes after one stands in an `If` on a variable. Where
-/// all invocations of a workgroup return or none, that is as true of the `If`.
+/// The kernel without [`Stmt::Return`]: the statements after a return are in an `If` on a variable.
+/// If a return is uniform in a workgroup, so is the `If`.
 pub(super) fn eliminate(kernel: &Kernel) -> Kernel {
     let mut kernel = kernel.clone();
     if !returns(&kernel.body) {
@@ -45,7 +45,7 @@ impl New<'_> {
         self.value(Inst::GetVar { var: self.alive, index: None })
     }
 
-    /// The statements of a block, with those behind one that may return in an `If`.
+    /// The statements of a block; the statements after one that may return are in an `If`.
     fn block(&mut self, stmts: &[Stmt], no: ValueId) -> Block {
         let mut out = Vec::new();
         for (at, stmt) in stmts.iter().enumerate() {

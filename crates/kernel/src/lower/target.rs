@@ -1,12 +1,12 @@
-//! What an adapter has of that which the language takes for granted.
+//! The features of an adapter that a kernel may need, and the choice of rewritings.
 
 use super::{doubles, words, workgroup};
 use crate::ir::{Inst, Kernel};
 use crate::types::{ScalarType, Word};
 use std::borrow::Cow;
 
-/// Promises about floats that an adapter can give and Vulkan leaves open otherwise. The kernel then
-/// asks for them.
+/// Guarantees about float arithmetic that are optional in Vulkan and that an adapter supports.
+/// Emitted modules require them.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct FloatModes {
     /// Rounding is to nearest even, in f32 and in f64.
@@ -18,26 +18,30 @@ pub struct FloatModes {
     pub keep_special_f32: bool,
     /// The same for f64.
     pub keep_special_f64: bool,
-    /// There are conversions between f32 and f16 that round to nearest even and keep subnormal
-    /// numbers, infinities and NaNs.
+    /// Conversions between f32 and f16 round to nearest even and keep subnormal numbers, infinities
+    /// and NaNs.
     pub halves: bool,
 }
 
-/// An adapter, as far as it changes a kernel's code. The default has everything.
+/// The features of an adapter that change a kernel's code. The default has every feature.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// What it promises about floats.
+    /// Its guarantees about float arithmetic.
     pub floats: FloatModes,
     /// 64-bit integers.
     pub int64: bool,
-    /// 64-bit floats, for which an adapter needs 64-bit integers too.
+    /// 64-bit floats. Kernels with them need 64-bit integers, too.
     pub float64: bool,
     /// Loads and stores of 8 bits.
     pub storage8: bool,
     /// Loads and stores of 16 bits.
     pub storage16: bool,
-    /// Invocations in a workgroup.
+    /// The largest number of invocations in a workgroup.
     pub invocations: u32,
+    /// Registers are few: loops load parameters again that are in memory.
+    pub reloads_params: bool,
+    /// The most values of a kernel that computes doubles in software.
+    pub most_values: usize,
 }
 
 impl Default for Target {
@@ -49,18 +53,19 @@ impl Default for Target {
             storage8: true,
             storage16: true,
             invocations: u32::MAX,
+            reloads_params: false,
+            most_values: MOST_VALUES,
         }
     }
 }
 
 impl Kernel {
-    /// The kernel as the target can run it, and borrowed where that is as it is: a target that has
-    /// everything gets the same SPIR-V as ever.
+    /// The kernel, rewritten for the target; borrowed if nothing changes.
     ///
-    /// What cannot be rewritten stays, and the emitted module [needs](crate::Needs) it: f64 in
-    /// kernels that would become too large, atomics of 64 bits, operations of a subgroup on 64-bit
-    /// numbers, subgroups in workgroups that are too large, and all of a kernel with matrix
-    /// registers.
+    /// Some uses of features cannot be rewritten. They stay, and the emitted module
+    /// [needs](crate::Needs) the features: f64 in kernels that would become too large, 64-bit
+    /// atomics, subgroup operations on 64-bit numbers, subgroups in workgroups that are too large,
+    /// and all features in a kernel with matrix registers.
     pub fn lowered(&self, target: &Target) -> Cow<'_, Kernel> {
         let kernel = match workgroup::fold(self, target.invocations) {
             Some(folded) => Cow::Owned(folded),
@@ -68,7 +73,7 @@ impl Kernel {
         };
         if !target.float64 && doubles::uses_doubles(&kernel) && doubles::can_lower(&kernel) {
             let without = in_words(Cow::Owned(doubles::lower(&kernel)), target);
-            if without.values.len() <= MOST_VALUES {
+            if without.values.len() <= target.most_values {
                 return without;
             }
         }
@@ -76,8 +81,9 @@ impl Kernel {
     }
 }
 
-/// The most values of a kernel whose doubles are computed in software: drivers take seconds for
-/// more. A sum or a product takes a hundred of them, or three hundred in pairs of words.
+/// The most values of a kernel with software arithmetic for doubles where no driver's limit is
+/// less: drivers take seconds to compile larger kernels. A sum or a product takes a hundred values,
+/// or three hundred with 64-bit integers as pairs of words.
 const MOST_VALUES: usize = 100_000;
 
 fn in_words<'k>(kernel: Cow<'k, Kernel>, target: &Target) -> Cow<'k, Kernel> {
@@ -88,7 +94,7 @@ fn in_words<'k>(kernel: Cow<'k, Kernel>, target: &Target) -> Cow<'k, Kernel> {
     }
 }
 
-/// Whether the kernel has accesses or integers that the target has not.
+/// Whether the kernel has accesses or integers that the target does not support.
 fn lacks_words(kernel: &Kernel, target: &Target) -> bool {
     let narrow = |word, there: bool| !there && kernel.pointers.iter().any(|p| p.word == word);
     !target.int64 || narrow(Word::W8, target.storage8) || narrow(Word::W16, target.storage16)

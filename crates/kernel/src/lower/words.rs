@@ -1,7 +1,7 @@
-//! Does without 64-bit integers, which become pairs of words, and without 8- and 16-bit storage.
+//! Replaces 64-bit integers by pairs of words, and 8 and 16-bit accesses by accesses of words.
 //!
-//! Every pointer becomes an address in two words. Where there are 64-bit integers they stay, but in
-//! addresses.
+//! Every pointer becomes an address in two words. On adapters with 64-bit integers, only addresses
+//! become pairs.
 
 use super::address::Address;
 use super::control;
@@ -13,8 +13,7 @@ use crate::types::{ScalarType, Type, Word};
 
 const U32: Type = Type::scalar(ScalarType::U32);
 
-/// The kernel without narrow accesses, and unless there are such (`int64`), without 64-bit
-/// integers.
+/// The kernel without narrow accesses, and without 64-bit integers unless `int64`.
 pub(super) fn lower(kernel: &Kernel, int64: bool) -> Kernel {
     let b = Builder::new(kernel.name.clone(), kernel.workgroup_size);
     {
@@ -34,11 +33,11 @@ pub(super) fn lower(kernel: &Kernel, int64: bool) -> Kernel {
     b.finish()
 }
 
-/// What a value became.
+/// The translation of a value.
 #[derive(Clone)]
 enum Lowered<'b> {
     Same(Value<'b>),
-    /// A 64-bit integer, or each of a vector of them.
+    /// A 64-bit integer, or the lanes of a vector of 64-bit integers.
     Pairs(Vec<Pair<'b>>),
 }
 
@@ -47,9 +46,10 @@ struct Lowering<'b, 'k> {
     k: &'k Kernel,
     int64: bool,
     values: Vec<Option<Lowered<'b>>>,
-    /// The parameters that are numbers.
+    /// The values of the number parameters.
     params: Vec<Option<Lowered<'b>>>,
-    /// The variable that stands for each; the words of pairs are variables one after the other.
+    /// The translation of each variable. The words of a pair are two variables with consecutive
+    /// ids.
     vars: Vec<VarId>,
     shared: Vec<SharedId>,
     pointers: Vec<Option<Address<'b>>>,
@@ -68,7 +68,8 @@ impl<'b, 'k> Lowering<'b, 'k> {
         for param in &k.params {
             let value = match param.kind {
                 ParamKind::Pointer { pointer: id, writable, dtype: _ } => {
-                    // Of words, as parameter blocks have them all; only its address is taken.
+                    // Declared with 32-bit words, as all addresses in a parameter block; only its
+                    // address is used.
                     let address = Address::of_param(b, b.param_pointer(&param.name, DType::U32, writable));
                     self.pointers[id as usize] = Some(self.address(address, k.pointers[id as usize].word));
                     None
@@ -94,7 +95,7 @@ impl<'b, 'k> Lowering<'b, 'k> {
         }
     }
 
-    /// A pointer to elements that lie as `word` says.
+    /// A pointer to elements of `word`.
     fn address(&self, address: Pair<'b>, word: Word) -> Address<'b> {
         let narrow = matches!(word, Word::W8 | Word::W16);
         let accessed =
@@ -108,7 +109,7 @@ impl<'b, 'k> Lowering<'b, 'k> {
         if let Some(value) = &self.values[id as usize] {
             return value.clone();
         }
-        // What has no definition that runs before it is used.
+        // Entry values have no definition among the statements.
         let ValueInfo { ty, ref inst } = self.k.values[id as usize];
         let value = match *inst {
             Inst::ConstInt(bits) if self.splits(ty) => Lowered::Pairs(vec![Pair::constant(self.b, bits)]),
@@ -123,7 +124,7 @@ impl<'b, 'k> Lowering<'b, 'k> {
         value
     }
 
-    /// A value that is no 64-bit integer; of one, the low word.
+    /// A value that is not a pair; the low word of a pair.
     fn value(&mut self, id: ValueId) -> Value<'b> {
         match self.lowered(id) {
             Lowered::Same(value) => value,
@@ -259,12 +260,12 @@ impl<'b, 'k> Lowering<'b, 'k> {
         self.pointers[id as usize].expect("a pointer is made before it is used")
     }
 
-    /// Whether an access of this type is of narrow elements.
+    /// Whether an access of this type is to narrow elements.
     fn is_narrow(&self, pointer: PointerId, ty: Type) -> bool {
         matches!(self.pointer(pointer).word, Word::W8 | Word::W16) && ty == U32
     }
 
-    /// A pointer and a 32-bit index for an access of this type. A long index is added to the
+    /// A pointer and a 32-bit index for an access of this type. A 64-bit index is added to the
     /// address.
     fn place(&mut self, pointer: PointerId, index: ValueId, ty: Type) -> (PointerId, Value<'b>) {
         let address = self.pointer(pointer);
@@ -348,7 +349,7 @@ impl<'b, 'k> Lowering<'b, 'k> {
         }
     }
 
-    /// The values that stand for one.
+    /// The values that replace a value.
     fn parts(&mut self, id: ValueId) -> Vec<Value<'b>> {
         match self.lowered(id) {
             Lowered::Same(value) => vec![value],

@@ -1,15 +1,15 @@
-//! Makes each invocation do the work of several, one after the other, where an adapter's workgroups
-//! are too small.
+//! Runs several invocations of a workgroup one after another in one invocation, for adapters with
+//! smaller workgroups.
 //!
-//! Between two barriers the invocations of a workgroup run in any order, so one may run what
-//! another would have. Control flow with barriers in it is the same for a whole workgroup.
+//! Between two barriers the invocations of a workgroup run in any order, so one invocation may run
+//! the statements of several in turn. Control flow around barriers is uniform in a workgroup.
 
 use super::{control, returns};
 use crate::builder::{Builder, Value};
 use crate::ir::*;
 
-/// The kernel with workgroups of at most `most` invocations; `None` if its own are small enough, or
-/// if they consist of subgroups, which cannot be made of fewer invocations.
+/// The kernel with workgroups of at most `most` invocations; `None` if they are small enough
+/// already, or if the kernel uses subgroups, which cannot be emulated in fewer invocations.
 pub(super) fn fold(kernel: &Kernel, most: u32) -> Option<Kernel> {
     let subgroups = |value: &ValueInfo| {
         use Builtin::{SubgroupIndex, SubgroupLane, SubgroupSize};
@@ -32,7 +32,7 @@ pub(super) fn fold(kernel: &Kernel, most: u32) -> Option<Kernel> {
             size,
             runs: (0..runs.iter().product())
                 .map(|run| Run {
-                    place: [run % runs[0], run / runs[0] % runs[1], run / (runs[0] * runs[1])],
+                    position: [run % runs[0], run / runs[0] % runs[1], run / (runs[0] * runs[1])],
                     values: vec![None; kernel.values.len()],
                     pointers: vec![0; kernel.pointers.len()],
                     first_var: b.declare_vars(&kernel.vars),
@@ -46,8 +46,8 @@ pub(super) fn fold(kernel: &Kernel, most: u32) -> Option<Kernel> {
     Some(b.finish())
 }
 
-/// A smaller workgroup, and how often each of its invocations runs, along each dimension. The
-/// longest is divided first.
+/// The size of the smaller workgroup, and the number of original invocations per new one, along
+/// each dimension. The longest dimension is divided first.
 fn divided(mut size: [u32; 3], most: u32) -> Option<([u32; 3], [u32; 3])> {
     let mut runs = [1; 3];
     while size.iter().product::<u32>() > most {
@@ -62,16 +62,16 @@ fn divided(mut size: [u32; 3], most: u32) -> Option<([u32; 3], [u32; 3])> {
 struct Folding<'b, 'k> {
     b: &'b Builder,
     k: &'k Kernel,
-    /// Of the new workgroup.
+    /// The size of the new workgroup.
     size: [u32; 3],
     runs: Vec<Run<'b>>,
     params: Vec<Option<Value<'b>>>,
 }
 
-/// What one invocation of the old workgroup has.
+/// The state of the original invocation that is being written.
 struct Run<'b> {
-    /// Which of the invocations that one stands for, along each dimension.
-    place: [u32; 3],
+    /// Its index among the invocations of the new one, along each dimension.
+    position: [u32; 3],
     values: Vec<Option<Value<'b>>>,
     pointers: Vec<PointerId>,
     first_var: VarId,
@@ -101,7 +101,7 @@ impl<'b> Folding<'b, '_> {
         if let Some(value) = self.runs[run].values[id as usize] {
             return value;
         }
-        // What has no definition that runs before it is used.
+        // Entry values have no definition among the statements.
         let ValueInfo { ty, ref inst } = self.k.values[id as usize];
         let b = self.b;
         let value = match *inst {
@@ -109,10 +109,10 @@ impl<'b> Folding<'b, '_> {
             Inst::ConstInt(bits) => b.int(ty.scalar, bits),
             Inst::ConstFloat(bits) => b.float_bits(ty.scalar, bits),
             Inst::Param(p) => self.params[p as usize].expect("a parameter that is used as a number is one"),
-            Inst::Builtin(Builtin::Local(d)) if self.runs[run].place[usize::from(d)] > 0 => {
-                let before = self.runs[run].place[usize::from(d)] * self.size[usize::from(d)];
-                // Made anew wherever it is used: its first use may stand in a block that others do
-                // not see.
+            Inst::Builtin(Builtin::Local(d)) if self.runs[run].position[usize::from(d)] > 0 => {
+                let before = self.runs[run].position[usize::from(d)] * self.size[usize::from(d)];
+                // Defined anew at each use: the first use may be in a block whose definitions are
+                // not visible at the others.
                 return b.local_id(d) + before;
             }
             Inst::Builtin(builtin) => b.builtin(builtin),
@@ -122,14 +122,15 @@ impl<'b> Folding<'b, '_> {
         value
     }
 
-    /// Statements between which there is no barrier: all of one invocation, then all of the next.
+    /// Statements without barriers between them: all statements of one invocation, then all of the
+    /// next.
     fn apart(&mut self, stmts: &[Stmt]) {
         for run in 0..self.runs.len() {
             stmts.iter().for_each(|stmt| self.statement(run, stmt));
         }
     }
 
-    /// A block that holds barriers, or may.
+    /// A block that may contain barriers.
     fn block(&mut self, block: &Block) {
         let b = self.b;
         let mut from = 0;

@@ -1,13 +1,13 @@
-//! Comparisons that tell subnormal numbers from zero and from each other on every adapter.
+//! Comparisons that distinguish subnormal numbers from zero and from each other on every adapter.
 //!
-//! An adapter may take them for zeros when it compares, and NVIDIA's do, though they keep them in
-//! sums and products; so floats are compared as the integers that order alike. For numbers that a
-//! kernel made itself `Value::lt` and its kin are cheaper.
+//! An adapter may flush subnormal operands of comparisons to zero. NVIDIA's adapters do, though
+//! they keep subnormal numbers in sums and products. So floats are compared as integers with the
+//! same order. `Value::lt` and the like are cheaper, for numbers that cannot be subnormal.
 
 use crate::builder::Value;
 use crate::types::ScalarType;
 
-/// An integer that is ordered as the float is, the same for zeros of both signs. NaN is beyond the
+/// An integer with the order of the float; zeros of both signs have the same one. NaN is beyond the
 /// infinities.
 fn order(x: Value<'_>) -> Value<'_> {
     let bits = x.bitcast(if x.scalar() == ScalarType::F32 { ScalarType::I32 } else { ScalarType::I64 });
@@ -44,7 +44,8 @@ pub fn less_equal<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
     })
 }
 
-/// The larger of two, of equal ones (zeros of both signs) the first; NaN if either is.
+/// The larger of two values, the first one if they are equal (zeros of both signs); NaN if either
+/// is NaN.
 pub fn maximum<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
     a.builder().function("maximum", &[a, b], || match a.scalar() {
         ScalarType::Bool => a | b,
@@ -53,7 +54,8 @@ pub fn maximum<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
     })
 }
 
-/// The smaller of two, of equal ones (zeros of both signs) the first; NaN if either is.
+/// The smaller of two values, the first one if they are equal (zeros of both signs); NaN if either
+/// is NaN.
 pub fn minimum<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
     a.builder().function("minimum", &[a, b], || match a.scalar() {
         ScalarType::Bool => a & b,

@@ -3,8 +3,8 @@
 use crate::builder::Value;
 use crate::types::ScalarType;
 
-/// `cast`, which is `x` converted from one float type to another, where no f32 number involved is
-/// subnormal; there it is made of integers, because an adapter may flush it.
+/// Corrects `cast`, the conversion of `x` from one float type to another: if the f32 is subnormal,
+/// an adapter may flush it, and the result is computed by integer operations instead.
 pub fn with_subnormals<'b>(x: Value<'b>, cast: Value<'b>) -> Value<'b> {
     const LEAST_NORMAL: f64 = f32::MIN_POSITIVE as f64;
     if x.scalar() == ScalarType::F32 {
@@ -16,8 +16,8 @@ pub fn with_subnormals<'b>(x: Value<'b>, cast: Value<'b>) -> Value<'b> {
     }
     let bits = x.bitcast(ScalarType::U64);
     let magnitude = bits & (u64::MAX >> 1);
-    // A multiple of 2^-149 is its own bits.
-    let units = (magnitude.bitcast(ScalarType::F64) * 2f64.powi(149)).round().cast(ScalarType::U32);
+    // The bits of a subnormal number are its multiple of 2^-149.
+    let multiple = (magnitude.bitcast(ScalarType::F64) * 2f64.powi(149)).round().cast(ScalarType::U32);
     let sign = (bits >> 32).cast(ScalarType::U32) & 0x8000_0000u32;
-    magnitude.lt(LEAST_NORMAL.to_bits()).select((units | sign).bitcast(ScalarType::F32), cast)
+    magnitude.lt(LEAST_NORMAL.to_bits()).select((multiple | sign).bitcast(ScalarType::F32), cast)
 }

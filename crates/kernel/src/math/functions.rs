@@ -1,4 +1,4 @@
-//! The functions that a kernel's text calls by name, and that a kernel remembers the names of.
+//! The functions that a kernel's text calls by name, and whose calls a kernel records by name.
 
 use super::{Binary, Ternary, Unary, comparison, special};
 use crate::builder::Value;
@@ -8,39 +8,39 @@ use crate::types::{ScalarType, Type};
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
-/// A function, and which types it takes and gives.
+/// A function, with the types of its arguments and of its result.
 #[derive(Copy, Clone, Debug)]
 pub enum Function {
-    /// Of a float; gives one of its type.
+    /// Takes a float; the result has its type.
     Unary(Unary),
-    /// Of two floats of a type.
+    /// Takes two floats of a type; the result has the same type.
     Binary(Binary),
-    /// Of three floats of a type.
+    /// Takes three floats of a type; the result has the same type.
     Ternary(Ternary),
-    /// Of a float; gives a bool.
+    /// Takes a float; the result is a bool.
     Test(Unary),
-    /// Of an integer; gives one of its type.
+    /// Takes an integer; the result has its type.
     Integer(Unary),
-    /// Of two values of a type; gives a bool.
+    /// Takes two values of a type; the result is a bool.
     Relation(Binary),
-    /// Of two values of a type; gives one of them.
+    /// Takes two values of a type; the result has the same type.
     Choice(Binary),
-    /// Of two floats of a type; gives one of them.
+    /// Takes two floats of a type; the result has the same type.
     FloatChoice(Binary),
-    /// Of any value; gives any other type.
+    /// Takes any value; the result has any other type.
     Convert,
-    /// Of an element in memory, a `u32` where it is narrow; gives the type that the dtype is
-    /// computed with.
+    /// Takes an element as loaded, a `u32` for a narrow dtype; the result has the dtype's compute
+    /// type.
     Decode(DType),
-    /// Of any value; gives the element to store.
+    /// Takes any value; the result is the element to store.
     Encode(DType),
-    /// Of two f32; gives a word of two elements, the first one in its low half.
+    /// Takes two f32; the result is a word of two elements, the first one in the low half.
     EncodePair(DType),
-    /// Of any value; gives what a store and a load would.
+    /// Takes any value; the result is that of a store and a load.
     Round(DType),
 }
 
-/// The name in a text of a function of the library. `mul` is the language's own product there.
+/// The name of a library function in a text, where `mul` is the instruction.
 pub(crate) fn text_name(name: &'static str) -> &'static str {
     if name == "mul" { "multiply" } else { name }
 }
@@ -77,7 +77,7 @@ static FUNCTIONS: LazyLock<FxHashMap<&'static str, Function>> = LazyLock::new(||
     unary.chain(binary).chain(others).chain(conversions).collect()
 });
 
-/// The function of a name.
+/// The function with a name.
 pub fn find(name: &str) -> Option<(&'static str, Function)> {
     FUNCTIONS.get_key_value(name).map(|(&name, &function)| (name, function))
 }
@@ -90,7 +90,7 @@ pub fn all() -> Vec<(&'static str, Function)> {
 }
 
 impl Function {
-    /// How many values it takes.
+    /// The number of arguments.
     pub const fn arguments(self) -> usize {
         match self {
             Function::Binary(_) | Function::Relation(_) | Function::Choice(_) => 2,
@@ -100,8 +100,8 @@ impl Function {
         }
     }
 
-    /// Whether it takes arguments of these types, of which there are as many as it takes, and gives
-    /// a result of this one.
+    /// Whether it takes arguments of these types, which must be the right number, and has a result
+    /// of this type.
     pub fn takes(self, arguments: &[Type], result: Type) -> bool {
         let first = arguments[0].scalar;
         let alike = arguments.iter().all(|&argument| argument == Type::scalar(first));
@@ -123,8 +123,8 @@ impl Function {
             }
     }
 
-    /// The type that a literal has among its arguments, of which the first one has the type
-    /// `first`, if that is known.
+    /// The type of a literal among the arguments, given the type of the first argument, if that is
+    /// not a literal, and of the result; `None` if they do not determine it.
     pub fn like(self, first: Option<ScalarType>, result: ScalarType) -> Option<ScalarType> {
         match self {
             Function::Unary(_) | Function::Binary(_) | Function::Ternary(_) | Function::Integer(_) => Some(result),
@@ -136,7 +136,7 @@ impl Function {
         }
     }
 
-    /// Writes it, of arguments that it [takes](Self::takes).
+    /// Appends the function's body for arguments that it [takes](Self::takes).
     pub fn write<'b>(self, arguments: &[Value<'b>], result: ScalarType) -> Value<'b> {
         let x = arguments[0];
         match self {
@@ -160,13 +160,13 @@ mod tests {
     use crate::Builder;
     use crate::ir::Stmt;
 
-    /// What a kernel remembers of a function that is called with any types that it takes.
+    /// The calls that a kernel records, for every function and every type of argument.
     #[test]
-    fn every_function_is_remembered_by_its_name() {
+    fn every_function_is_recorded_by_its_name() {
         let scalars = [ScalarType::Bool, ScalarType::I32, ScalarType::U32, ScalarType::I64, ScalarType::U64];
         let scalars = [&scalars[..], &[ScalarType::F32, ScalarType::F64]].concat();
         for (name, function) in all() {
-            let mut remembered = 0;
+            let mut recorded = 0;
             for (&first, &result) in scalars.iter().flat_map(|a| scalars.iter().map(move |b| (a, b))) {
                 let types = vec![Type::scalar(first); function.arguments()];
                 if !function.takes(&types, Type::scalar(result)) {
@@ -174,19 +174,19 @@ mod tests {
                 }
                 let b = Builder::new("test", [1, 1, 1]);
                 let arguments: Vec<Value> = types.iter().map(|ty| b.local_array(ty.scalar, 2).get(0)).collect();
-                let written = function.write(&arguments, result);
-                assert_eq!(written.ty(), Type::scalar(result), "{name} of {first}");
+                let value = function.write(&arguments, result);
+                assert_eq!(value.ty(), Type::scalar(result), "{name} of {first}");
                 let kernel = b.finish();
                 assert_eq!(kernel.verify(), Ok(()), "{name} of {first}");
                 for stmt in &kernel.body.0 {
                     if let Stmt::Call(call) = stmt {
                         assert_eq!(call.function, name);
-                        remembered += 1;
+                        recorded += 1;
                     }
                 }
             }
             let instructions = ["encode_", "decode_", "round_"].iter().any(|kind| name.starts_with(kind));
-            assert!(remembered > 0 || instructions, "{name} is never remembered");
+            assert!(recorded > 0 || instructions, "{name} is never recorded");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Elementary functions that give the same bits on every driver, for f32 and f64 values.
 //!
-//! Vulkan promises correct rounding for addition, subtraction and multiplication only; everything
-//! here is built from those three (never contracted), integer operations and comparisons. Worst
+//! Vulkan guarantees correct rounding for addition, subtraction and multiplication only. Everything
+//! here is built from these three (never contracted), integer operations and comparisons. Worst
 //! errors: docs/reference/numerics.md.
 
 use crate::builder::Value;
@@ -35,7 +35,7 @@ macro_rules! functions {
             })
         })*
 
-        /// The functions of so many arguments, by name.
+        /// The functions with one and with two arguments, by name.
         pub const $list: &[(&str, $function)] = &[$((stringify!($name), $name)),*];
     };
 }
@@ -90,7 +90,7 @@ functions! {
 
 functions! {
     BINARY: Binary;
-    /// `x * y`, on every adapter of subnormal numbers too.
+    /// `x * y`, with subnormal numbers on every adapter.
     mul(x, y);
     /// `x / y`
     div(x, y);

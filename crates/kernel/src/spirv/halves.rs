@@ -1,22 +1,17 @@
-//! Conversions between f32 and f16: the adapter's own where it promises what they are to be, else
-//! integer operations, so that no driver's conversion is involved.
+//! Conversions between f32 and f16: the adapter's instructions if it guarantees their rounding,
+//! else integer operations.
 //!
-//! Nobody promises the sign of a NaN, which `signbit` tells, and NVIDIA's conversions drop it:
-//! signs go their own way.
+//! No float mode guarantees the sign of a NaN, which `signbit` reports, and NVIDIA's conversions
+//! drop it. So signs are copied by integer operations.
 
-use super::emitter::{Emitter, Id};
+use super::code::{Code, Id};
 use crate::types::ScalarType;
 use rspirv::dr::Operand;
 use rspirv::spirv::Op;
 
-impl Emitter<'_> {
-    /// See [`Inst::Halves`](crate::ir::Inst::Halves).
-    pub(super) fn halves(&mut self, low: Id, high: Id) -> Id {
-        if !self.floats.halves {
-            let [low, high] = [low, high].map(|x| self.encoded(x));
-            let high = self.integer_with(Op::ShiftLeftLogical, high, 16);
-            return self.integer(Op::BitwiseOr, low, high);
-        }
+impl Code {
+    /// See [`Inst::Halves`](crate::ir::Inst::Halves), by the adapter's conversions.
+    pub(super) fn halves(&mut self, [low, high]: [Id; 2]) -> Id {
         let (half, pair) = self.half_types();
         let parts = [low, high].map(|x| self.op(Op::FConvert, half, &[x]));
         let pair = self.op(Op::CompositeConstruct, pair, &parts);
@@ -28,16 +23,19 @@ impl Emitter<'_> {
         self.signed(halves, upper, 0x8000_8000)
     }
 
-    /// See [`Inst::Half`](crate::ir::Inst::Half).
+    /// The same by integer operations.
+    pub(super) fn halves_by_integers(&mut self, parts: [Id; 2]) -> Id {
+        let [low, high] = parts.map(|x| self.encoded(x));
+        let high = self.integer_with(Op::ShiftLeftLogical, high, 16);
+        self.integer(Op::BitwiseOr, low, high)
+    }
+
+    /// See [`Inst::Half`](crate::ir::Inst::Half), by the adapter's conversions.
     pub(super) fn half(&mut self, word: Id, part: u8) -> Id {
-        if !self.floats.halves {
-            let word = self.integer_with(Op::ShiftRightLogical, word, 16 * u32::from(part));
-            return self.decoded(word);
-        }
         let (half, pair) = self.half_types();
         let pair = self.op(Op::Bitcast, pair, &[word]);
-        let place = vec![Operand::IdRef(pair), Operand::LiteralBit32(u32::from(part))];
-        let half = self.op_into(Op::CompositeExtract, half, place);
+        let operands = vec![Operand::IdRef(pair), Operand::LiteralBit32(u32::from(part))];
+        let half = self.op_into(Op::CompositeExtract, half, operands);
         let float = self.scalar(ScalarType::F32);
         let whole = self.op(Op::FConvert, float, &[half]);
         let bits = self.bits_of(whole);
@@ -46,22 +44,24 @@ impl Emitter<'_> {
         self.float_of(bits)
     }
 
-    /// A word with the sign bits of another one.
+    /// The same by integer operations.
+    pub(super) fn half_by_integers(&mut self, word: Id, part: u8) -> Id {
+        let word = self.integer_with(Op::ShiftRightLogical, word, 16 * u32::from(part));
+        self.decoded(word)
+    }
+
+    /// A word with its sign bits replaced by those of another word.
     fn signed(&mut self, word: Id, of: Id, signs: u32) -> Id {
         let size = self.integer_with(Op::BitwiseAnd, word, !signs);
         let sign = self.integer_with(Op::BitwiseAnd, of, signs);
         self.integer(Op::BitwiseOr, size, sign)
     }
 
-    /// An f16, and two of them.
+    /// The types of an f16, and of a vector of two.
     fn half_types(&mut self) -> (Id, Id) {
         self.needs.f16 = true;
         let half = self.b.type_float(16, None);
         (half, self.b.type_vector(half, 2))
-    }
-
-    fn u32_constant(&mut self, value: u32) -> Id {
-        self.constant(ScalarType::U32, value.into())
     }
 
     fn integer(&mut self, op: Op, a: Id, b: Id) -> Id {
@@ -70,13 +70,13 @@ impl Emitter<'_> {
     }
 
     fn integer_with(&mut self, op: Op, a: Id, b: u32) -> Id {
-        let b = self.u32_constant(b);
+        let b = self.u32(b);
         self.integer(op, a, b)
     }
 
-    /// One of two words, by an unsigned comparison with a third.
+    /// Selects one of two words by an unsigned comparison of a third with a constant.
     fn where_(&mut self, compare: Op, a: Id, b: u32, then: Id, otherwise: Id) -> Id {
-        let (bool, word, b) = (self.scalar(ScalarType::Bool), self.scalar(ScalarType::U32), self.u32_constant(b));
+        let (bool, word, b) = (self.scalar(ScalarType::Bool), self.scalar(ScalarType::U32), self.u32(b));
         let condition = self.op(compare, bool, &[a, b]);
         self.op(Op::Select, word, &[condition, then, otherwise])
     }
@@ -91,7 +91,7 @@ impl Emitter<'_> {
         self.op(Op::Bitcast, float, &[bits])
     }
 
-    /// The bits of an f32 as an f16.
+    /// Encodes an f32 as the bits of an f16.
     fn encoded(&mut self, x: Id) -> Id {
         let bits = self.bits_of(x);
         let high = self.integer_with(Op::ShiftRightLogical, bits, 16);
@@ -102,20 +102,20 @@ impl Emitter<'_> {
         let shifted = self.integer_with(Op::IAdd, magnitude, 0xfffu32.wrapping_sub(0x3800_0000));
         let rounded = self.integer(Op::IAdd, shifted, odd);
         let normal = self.integer_with(Op::ShiftRightLogical, rounded, 13);
-        // Adding 0.5 aligns the mantissa so that the adder rounds at f16's last subnormal bit.
+        // Adding 0.5 aligns the mantissa so that the addition rounds at f16's last subnormal bit.
         let float = self.scalar(ScalarType::F32);
         let (size, half) = (self.float_of(magnitude), self.constant(ScalarType::F32, 0.5f32.to_bits().into()));
         let aligned = self.op(Op::FAdd, float, &[size, half]);
         let aligned = self.bits_of(aligned);
         let subnormal = self.integer_with(Op::ISub, aligned, 0.5f32.to_bits());
-        let [nan, infinity] = [0x7e00, 0x7c00].map(|bits| self.u32_constant(bits));
+        let [nan, infinity] = [0x7e00, 0x7c00].map(|bits| self.u32(bits));
         let special = self.where_(Op::UGreaterThan, magnitude, 0x7f80_0000, nan, infinity);
         let small = self.where_(Op::ULessThan, magnitude, 0x3880_0000, subnormal, normal);
         let half = self.where_(Op::UGreaterThanEqual, magnitude, 0x4780_0000, special, small);
         self.integer(Op::BitwiseOr, half, sign)
     }
 
-    /// The f16 in the low half of a word as an f32.
+    /// Decodes the f16 in the low half of a word.
     fn decoded(&mut self, word: Id) -> Id {
         let sign = self.integer_with(Op::BitwiseAnd, word, 0x8000);
         let sign = self.integer_with(Op::ShiftLeftLogical, sign, 16);
@@ -123,7 +123,8 @@ impl Emitter<'_> {
         let mantissa = self.integer_with(Op::ShiftLeftLogical, magnitude, 13);
         let normal = self.integer_with(Op::IAdd, mantissa, 112 << 23);
         let special = self.integer_with(Op::BitwiseOr, mantissa, 0x7f80_0000);
-        // A subnormal is its mantissa times 2^-24: exact, and made without an f32 subnormal.
+        // A subnormal f16 is its mantissa times 2^-24: the product is exact, and no f32 subnormal
+        // is involved.
         let float = self.scalar(ScalarType::F32);
         let whole = self.op(Op::ConvertUToF, float, &[magnitude]);
         let unit = self.constant(ScalarType::F32, 2f32.powi(-24).to_bits().into());

@@ -1,97 +1,64 @@
 //! Matrix registers as `SPV_KHR_cooperative_matrix`: each is a variable of the function.
 
-use super::emitter::{Emitter, Id, TypeKey, aligned};
+use super::code::{Id, aligned};
+use super::emitter::Emitter;
+use super::memory::Element;
+use super::type_key::TypeKey;
 use crate::dtype::DType;
 use crate::ir::{MatrixId, MatrixMemory, MatrixStmt, ValueId};
-use crate::matrix_type::{MatrixLayout, MatrixType, MatrixUse};
+use crate::matrix_type::{MatrixLayout, MatrixType};
 use crate::types::{ScalarType, Type};
-use rspirv::dr::{Instruction, Operand};
+use rspirv::dr::Operand;
 use rspirv::spirv::{self, Op, StorageClass};
 
 impl Emitter<'_> {
-    /// Makes a variable for each register, at the function's beginning.
+    /// Declares a variable for each register, at the function's beginning.
     pub(super) fn declare_matrices(&mut self) {
         for &ty in &self.k.matrices {
-            self.needs.matrix = true;
-            self.needs.bf16_matrix |= ty.dtype == DType::BF16;
-            let matrix = self.ty(TypeKey::Matrix(ty));
-            let pointer = self.ty(TypeKey::Pointer(StorageClass::Function, matrix));
-            let class = Operand::StorageClass(StorageClass::Function);
-            let id = self.op_into(Op::Variable, pointer, vec![class]);
-            self.matrices.push(id);
+            self.code.needs.matrix = true;
+            self.code.needs.bf16_matrix |= ty.dtype == DType::BF16;
+            let matrix = self.code.ty(TypeKey::Matrix(ty));
+            self.matrices.push(self.code.variable(matrix));
         }
     }
 
-    /// The type of a matrix's elements.
-    fn number(&mut self, dtype: DType) -> Id {
-        match dtype {
-            DType::F16 => self.b.type_float(16, None),
-            DType::BF16 => self.b.type_float(16, Some(spirv::FPEncoding::BFloat16KHR)),
-            DType::F32 => self.scalar(ScalarType::F32),
-            DType::I8 => self.b.type_int(8, 1),
-            DType::U8 => self.ty(TypeKey::U8),
-            dtype => self.scalar(dtype.compute()),
-        }
-    }
-
-    /// Where a component of this invocation's part of a matrix is, and its type.
+    /// The address of a component of this invocation, and its type.
     fn component_address(&mut self, matrix: MatrixId, component: u32) -> (Id, Id) {
-        let number = self.number(self.k.matrices[matrix as usize].dtype);
-        let pointer = self.ty(TypeKey::Pointer(StorageClass::Function, number));
-        let index = self.constant(ScalarType::U32, component.into());
-        (self.op(Op::AccessChain, pointer, &[self.matrices[matrix as usize], index]), number)
+        let number = self.code.matrix_element(self.k.matrices[matrix as usize].dtype);
+        let pointer = self.code.ty(TypeKey::Pointer(StorageClass::Function, number));
+        let index = self.code.u32(component);
+        (self.code.op(Op::AccessChain, pointer, &[self.matrices[matrix as usize], index]), number)
     }
 
     pub(super) fn component(&mut self, matrix: MatrixId, component: u32) -> Id {
         let (address, number) = self.component_address(matrix, component);
-        let value = self.op(Op::Load, number, &[address]);
+        let value = self.code.op(Op::Load, number, &[address]);
         if self.k.matrices[matrix as usize].dtype == DType::F32 {
             return value;
         }
-        let f32 = self.scalar(ScalarType::F32);
-        self.op(Op::FConvert, f32, &[value])
-    }
-
-    pub(super) fn matrix_type(&mut self, ty: MatrixType) -> Id {
-        let component = self.number(ty.dtype);
-        let part = match ty.part {
-            MatrixUse::Left => spirv::CooperativeMatrixUse::MatrixAKHR,
-            MatrixUse::Right => spirv::CooperativeMatrixUse::MatrixBKHR,
-            MatrixUse::Accumulator => spirv::CooperativeMatrixUse::MatrixAccumulatorKHR,
-        };
-        let numbers = [spirv::Scope::Subgroup as u32, ty.rows, ty.columns, part as u32];
-        let numbers = numbers.map(|n| self.constant(ScalarType::U32, n.into()));
-        let id = self.b.id();
-        let operands = [component].into_iter().chain(numbers).map(Operand::IdRef).collect();
-        let declared = Instruction::new(Op::TypeCooperativeMatrixKHR, None, Some(id), operands);
-        self.b.module_mut().types_global_values.push(declared);
-        id
-    }
-
-    pub(super) fn subgroup_barrier(&mut self) {
-        let subgroup = self.constant(ScalarType::U32, spirv::Scope::Subgroup as u64);
-        self.barrier(subgroup);
+        let f32 = self.code.scalar(ScalarType::F32);
+        self.code.op(Op::FConvert, f32, &[value])
     }
 
     fn get(&mut self, matrix: MatrixId) -> Id {
-        let ty = self.ty(TypeKey::Matrix(self.k.matrices[matrix as usize]));
-        self.op(Op::Load, ty, &[self.matrices[matrix as usize]])
+        let ty = self.code.ty(TypeKey::Matrix(self.k.matrices[matrix as usize]));
+        self.code.op(Op::Load, ty, &[self.matrices[matrix as usize]])
     }
 
     fn set(&mut self, matrix: MatrixId, value: Id) {
         let variable = self.matrices[matrix as usize];
-        self.effect(Op::Store, vec![Operand::IdRef(variable), Operand::IdRef(value)]);
+        self.code.effect(Op::Store, vec![Operand::IdRef(variable), Operand::IdRef(value)]);
     }
 
-    /// The address of an element, and how it is accessed.
+    /// The address of an element, and the memory operands of accesses to it.
     fn matrix_address(&mut self, ty: MatrixType, memory: MatrixMemory, index: ValueId) -> (Id, Vec<Operand>) {
         match memory {
             MatrixMemory::Shared(shared) => {
-                (self.shared_address(shared, index), self.workgroup_access().into_iter().collect())
+                (self.shared_address(shared, index), self.code.workgroup_access().into_iter().collect())
             }
             MatrixMemory::Pointer(pointer) => {
                 let word = ty.dtype.word();
-                let (address, alignment, _) = self.element(pointer, index, Type::scalar(word.value()));
+                let Element { address, alignment, .. } = self.element(pointer, index, Type::scalar(word.value()));
                 (address, aligned(alignment).to_vec())
             }
         }
@@ -102,29 +69,29 @@ impl Emitter<'_> {
         match *stmt {
             MatrixStmt::Fill { matrix, value } => {
                 let ty = types[matrix as usize];
-                let mut value = self.values[value as usize];
+                let mut value = self.v(value);
                 if ty.dtype == DType::F16 {
-                    let half = self.b.type_float(16, None);
-                    value = self.op(Op::FConvert, half, &[value]);
+                    let half = self.code.b.type_float(16, None);
+                    value = self.code.op(Op::FConvert, half, &[value]);
                 }
-                let ty = self.ty(TypeKey::Matrix(ty));
-                let filled = self.op(Op::CompositeConstruct, ty, &[value]);
+                let ty = self.code.ty(TypeKey::Matrix(ty));
+                let filled = self.code.op(Op::CompositeConstruct, ty, &[value]);
                 self.set(matrix, filled);
             }
             MatrixStmt::Load { matrix, from, index, stride, layout } => {
                 let ty = types[matrix as usize];
                 let (address, access) = self.matrix_address(ty, from, index);
-                let (layout, stride) = (self.layout(layout), self.values[stride as usize]);
-                let ty = self.ty(TypeKey::Matrix(ty));
+                let (layout, stride) = (self.layout(layout), self.v(stride));
+                let ty = self.code.ty(TypeKey::Matrix(ty));
                 let operands = [address, layout, stride].map(Operand::IdRef).into_iter().chain(access).collect();
-                let loaded = self.op_into(Op::CooperativeMatrixLoadKHR, ty, operands);
+                let loaded = self.code.op_into(Op::CooperativeMatrixLoadKHR, ty, operands);
                 self.set(matrix, loaded);
             }
             MatrixStmt::Store { matrix, to, index, stride, layout } => {
                 let (address, access) = self.matrix_address(types[matrix as usize], to, index);
-                let (layout, stride, stored) = (self.layout(layout), self.values[stride as usize], self.get(matrix));
+                let (layout, stride, stored) = (self.layout(layout), self.v(stride), self.get(matrix));
                 let operands = [address, stored, layout, stride].map(Operand::IdRef);
-                self.effect(Op::CooperativeMatrixStoreKHR, operands.into_iter().chain(access).collect());
+                self.code.effect(Op::CooperativeMatrixStoreKHR, operands.into_iter().chain(access).collect());
             }
             MatrixStmt::MultiplyAdd { sum, left, right } => {
                 use spirv::CooperativeMatrixOperands as Signed;
@@ -143,45 +110,45 @@ impl Emitter<'_> {
                 let ty = types[sum as usize];
                 let operands = [left, right, sum].map(|id| Operand::IdRef(self.get(id)));
                 let flags = (!flags.is_empty()).then_some(Operand::CooperativeMatrixOperands(flags));
-                let ty = self.ty(TypeKey::Matrix(ty));
+                let ty = self.code.ty(TypeKey::Matrix(ty));
                 let operands = operands.into_iter().chain(flags).collect();
-                let result = self.op_into(Op::CooperativeMatrixMulAddKHR, ty, operands);
+                let result = self.code.op_into(Op::CooperativeMatrixMulAddKHR, ty, operands);
                 self.set(sum, result);
             }
             MatrixStmt::Add { to, from } => {
                 let ty = types[to as usize];
                 let code = if ty.dtype.is_float() { Op::FAdd } else { Op::IAdd };
                 let operands = [self.get(to), self.get(from)];
-                let ty = self.ty(TypeKey::Matrix(ty));
-                let result = self.op(code, ty, &operands);
+                let ty = self.code.ty(TypeKey::Matrix(ty));
+                let result = self.code.op(code, ty, &operands);
                 self.set(to, result);
             }
             MatrixStmt::Scale { matrix, by } => {
                 let ty = types[matrix as usize];
-                let mut by = self.values[by as usize];
+                let mut by = self.v(by);
                 if ty.dtype == DType::F16 {
-                    let half = self.b.type_float(16, None);
-                    by = self.op(Op::FConvert, half, &[by]);
+                    let half = self.code.b.type_float(16, None);
+                    by = self.code.op(Op::FConvert, half, &[by]);
                 }
                 let operands = [self.get(matrix), by];
-                let ty = self.ty(TypeKey::Matrix(ty));
-                let result = self.op(Op::MatrixTimesScalar, ty, &operands);
+                let ty = self.code.ty(TypeKey::Matrix(ty));
+                let result = self.code.op(Op::MatrixTimesScalar, ty, &operands);
                 self.set(matrix, result);
             }
             MatrixStmt::Convert { to, from } => {
                 let value = self.get(from);
-                let ty = self.ty(TypeKey::Matrix(types[to as usize]));
-                let converted = self.op(Op::FConvert, ty, &[value]);
+                let ty = self.code.ty(TypeKey::Matrix(types[to as usize]));
+                let converted = self.code.op(Op::FConvert, ty, &[value]);
                 self.set(to, converted);
             }
             MatrixStmt::SetComponent { matrix, component, value } => {
                 let dtype = types[matrix as usize].dtype;
                 let (address, number) = self.component_address(matrix, component);
-                let mut value = self.values[value as usize];
+                let mut value = self.v(value);
                 if dtype != DType::F32 {
-                    value = self.op(Op::FConvert, number, &[value]);
+                    value = self.code.op(Op::FConvert, number, &[value]);
                 }
-                self.effect(Op::Store, vec![Operand::IdRef(address), Operand::IdRef(value)]);
+                self.code.effect(Op::Store, vec![Operand::IdRef(address), Operand::IdRef(value)]);
             }
         }
     }
@@ -191,6 +158,6 @@ impl Emitter<'_> {
             MatrixLayout::RowMajor => spirv::CooperativeMatrixLayout::RowMajorKHR,
             MatrixLayout::ColumnMajor => spirv::CooperativeMatrixLayout::ColumnMajorKHR,
         };
-        self.constant(ScalarType::U32, layout as u64)
+        self.code.u32(layout as u32)
     }
 }

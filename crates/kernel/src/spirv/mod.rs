@@ -1,8 +1,26 @@
-//! Emits a kernel as a SPIR-V 1.5 module for Vulkan 1.2: `emitter`, `halves` for conversions
-//! between f32 and f16, and `matrix` for the statements on matrix registers.
+//! Emits a kernel as a SPIR-V 1.5 module for Vulkan 1.2.
+//!
+//! `code` is the module under construction, which knows no kernel: `types` has its types and
+//! constants, `arithmetic`, `group_operations`, `halves` (conversions between f32 and f16) and
+//! `synchronization` its instructions, `requirements` its capabilities. `emitter` walks a kernel
+//! and appends to it: `entry` what the kernel declares, `statements`, `values`, `memory`, `reload`
+//! for parameters in loops, and `matrix` for matrix registers.
 
+mod arithmetic;
+mod code;
 mod emitter;
+mod entry;
+mod group_operations;
 mod halves;
 mod matrix;
+mod memory;
+mod module;
+mod reload;
+mod requirements;
+mod statements;
+mod synchronization;
+mod type_key;
+mod types;
+mod values;
 
-pub use emitter::{MAX_PUSH_BYTES, Module, Needs};
+pub use module::{MAX_PUSH_BYTES, Module, Needs};

@@ -1,8 +1,8 @@
-//! Takes a text apart into words, names, numbers and signs.
+//! The lexer: splits a text into words, names, numbers and punctuation.
 
 use super::Wrong;
 
-/// A piece of the text.
+/// The kind of a token.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// `load`, `f32`, `group.x`.
@@ -17,11 +17,11 @@ pub(super) enum Kind {
     Quoted,
     /// One character.
     Sign,
-    /// What comes after the last piece.
+    /// The end of the text.
     End,
 }
 
-/// A piece with its characters, and where it begins.
+/// A token: its characters, and its position.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Token<'t> {
     pub(super) kind: Kind,
@@ -29,7 +29,7 @@ pub(super) struct Token<'t> {
     pub(super) at: usize,
 }
 
-/// The pieces of a text; the last one is its end.
+/// The tokens of a text; the last one is its end.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, Wrong> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -69,12 +69,12 @@ fn is_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Bytes of the first characters that are all `of` a kind.
+/// The number of leading bytes whose characters satisfy `of`.
 fn length(text: &str, of: impl Fn(char) -> bool) -> usize {
     text.find(|c: char| !of(c)).unwrap_or(text.len())
 }
 
-/// Bytes of a number: digits, letters and points, and the sign of an exponent.
+/// The number of bytes of a number: digits, letters and points, and the sign of an exponent.
 fn number(text: &str) -> usize {
     let hexadecimal = text.trim_start_matches('-').starts_with("0x");
     let mut before = ' ';
@@ -88,7 +88,7 @@ fn number(text: &str) -> usize {
     text.len()
 }
 
-/// Bytes up to the closing quote.
+/// The number of bytes up to the closing quote.
 fn quoted(text: &str) -> Option<usize> {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -102,7 +102,7 @@ fn quoted(text: &str) -> Option<usize> {
     None
 }
 
-/// What a quoted text says, if its escapes are those of Rust.
+/// The content of a quoted text; `None` if an escape is not one of Rust's.
 pub(super) fn unquoted(quoted: &str) -> Option<String> {
     let inner = quoted.get(1..quoted.len().checked_sub(1)?)?;
     let mut out = String::with_capacity(inner.len());

@@ -1,9 +1,9 @@
-//! Numbers as they are written.
+//! Number literals.
 
 use crate::types::ScalarType;
 
-/// The shortest decimal number that is rounded to this one; of other NaNs than the usual one, the
-/// bits.
+/// The shortest decimal number that rounds to this one; the bits for a NaN other than the canonical
+/// one.
 pub(super) fn float32(bits: u32) -> String {
     match f32::from_bits(bits) {
         x if x.is_nan() && bits == f32::NAN.to_bits() => "nan".to_owned(),
@@ -12,7 +12,7 @@ pub(super) fn float32(bits: u32) -> String {
     }
 }
 
-/// The same of 64 bits.
+/// The same for 64 bits.
 pub(super) fn float64(bits: u64) -> String {
     match f64::from_bits(bits) {
         x if x.is_nan() && bits == f64::NAN.to_bits() => "nan".to_owned(),
@@ -28,7 +28,7 @@ pub(super) fn bits_of(text: &str, scalar: ScalarType) -> Option<u64> {
         let fits = scalar != ScalarType::Bool && (scalar.bytes() == 8 || bits <= u64::from(u32::MAX));
         return fits.then_some(bits);
     }
-    // Numbers that are too large are none.
+    // Numbers that are too large are not literals of the type.
     let special = matches!(text, "inf" | "-inf" | "nan");
     match scalar {
         ScalarType::Bool => None,

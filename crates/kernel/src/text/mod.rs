@@ -1,4 +1,4 @@
-//! The text of a kernel: what [`Kernel`] prints, and what [`Kernel::from_str`] reads.
+//! The text form of a kernel: [`Kernel`] prints it, and [`Kernel::from_str`] parses it.
 //! `parse(print(k)) == k`.
 //!
 //! ```
@@ -28,17 +28,17 @@
 //!
 //! # The language
 //!
-//! A text is one kernel: `kernel NAME [X, Y, Z] { .. }`, with the invocations of a workgroup in
-//! each dimension. Names are words, or any text in quotes. `//` begins a comment; where lines end
-//! does not matter. `%name` is a value, which is defined once, before it is used, and is known to
-//! the end of the block that defines it. `@name` is memory: a tensor, a variable, an array of the
-//! workgroup, a matrix. A name may consist of digits; a printed kernel names values by their
-//! index in [`Kernel::values`].
+//! A text is one kernel: `kernel NAME [X, Y, Z] { .. }`, with the number of invocations of a
+//! workgroup in each dimension. Names are words, or any text in quotes. `//` begins a comment; line
+//! breaks are white space. `%name` is a value, which is defined once, before its uses, and is
+//! visible up to the end of the block that defines it. `@name` is memory: a tensor, a variable, an
+//! array of the workgroup, a matrix. A name may consist of digits; a printed kernel names values by
+//! their index in [`Kernel::values`].
 //!
 //! Types of values are `bool`, `i32`, `u32`, `i64`, `u64`, `f32`, `f64`, and vectors of 2 or 4
 //! numbers, `f32x4`. A literal is `true`, `-7`, `0x1f`, `0.5`, `1e-3`, `inf` or `nan`; a float in
-//! hexadecimal digits is given by its bits. A literal has the type that the instruction wants
-//! there, or the one that it states, `7:u64`.
+//! hexadecimal digits is given by its bits. A literal has the type that the instruction requires,
+//! or the type that it states, `7:u64`.
 //!
 //! Operands that need no definition: `group.x` (index of the workgroup), `local.x` (index of the
 //! invocation in it), `groups.x` (number of workgroups), each also with `y` and `z`;
@@ -46,56 +46,56 @@
 //!
 //! ## Declarations
 //!
-//! A declaration holds from there to the end of the kernel, in whichever block it stands.
+//! A declaration is visible from its position to the end of the kernel, in any block.
 //!
-//! - `input @x: bf16`: the next parameter is the address of a tensor that is only read.
-//! - `output @x: bf16`: the next parameter is the address of a tensor that is written, and maybe
-//!   read.
+//! - `input @x: bf16`: the next parameter is the address of a tensor that the kernel only reads.
+//! - `output @x: bf16`: the next parameter is the address of a tensor that the kernel writes, and
+//!   may read.
 //! - `param %n: u32`: the next parameter is a number.
 //! - `var @sum: f32`, `var @list: f32[8]`: a variable or an array of each invocation.
 //! - `shared @tile: f32[256]`, `shared @tile: f32x4[64]`: an array of the workgroup.
 //! - `matrix @a: left f16[16, 16]`: a matrix of the subgroup, with rows and columns: `left`,
 //!   `right` or `accumulator`.
-//! - `const 256:u32`, `const group.x`: makes the value here, for the sake of the values' order
-//!   alone.
+//! - `const 256:u32`, `const group.x`: creates the value here. It only determines the order of the
+//!   values.
 //!
-//! A parameter whose name is no word has the name in quotes: `param %7 "n 1": u32`. Elements of
+//! The name of a parameter that is not a word follows in quotes: `param %7 "n 1": u32`. Elements of
 //! tensors of 8 and 16 bits are loaded and stored as `u32`.
 //!
 //! ## Statements
 //!
 //! - `%y: f32 = ..` defines a value by an instruction or a function, with its type.
-//! - `@p: f32 = offset @x, %n` defines a pointer, `%n` (`u64` or `i64`) elements behind another
-//!   one.
-//! - `store @x[%i], %y` writes an element of a tensor, an array or a workgroup's array, or with a
-//!   vector as many neighbours. `store @sum, %y` writes a variable.
+//! - `@p: f32 = offset @x, %n` defines a pointer: another pointer advanced by `%n` (`u64` or `i64`)
+//!   elements.
+//! - `store @x[%i], %y` writes an element of a tensor, an array or a workgroup's array; a vector
+//!   writes as many consecutive elements of a tensor. `store @sum, %y` writes a variable.
 //! - `store @tile[%i].%lane, %y` writes one lane (`u32`) of an element of a workgroup's array of
 //!   vectors.
 //! - `if %c { .. } else { .. }`
-//! - `loop { .. while %c .. }` runs what stands before `while`, ends where `%c` is false, runs
-//!   the rest, and repeats. Values that are defined before `while` are known after it and behind
-//!   the loop. `loop unroll { .. }` asks the driver to unroll the loop.
-//! - `barrier` and `subgroup_barrier` wait for the workgroup or the subgroup, and make visible
-//!   what it wrote to the workgroup's arrays.
+//! - `loop { .. while %c .. }` runs the statements before `while`, ends if `%c` is false, runs the
+//!   statements after it, and repeats. Values that are defined before `while` are visible after it
+//!   and after the loop. `loop unroll { .. }` asks the driver to unroll the loop.
+//! - `barrier` and `subgroup_barrier` wait for the workgroup or the subgroup, and make its writes
+//!   to the workgroup's arrays visible.
 //! - `return` ends the invocation.
 //! - `matrix_fill @c, %y`, `matrix_multiply_add @c, @a, @b`, `matrix_add @c, @d`,
 //!   `matrix_scale @c, %y`, `matrix_convert @c, @d`: see [`MatrixStmt`](crate::ir::MatrixStmt).
 //! - `matrix_load @a, @x[%i], %stride, row_major` and `matrix_store`, from and to a tensor or a
-//!   workgroup's array; or `column_major`.
+//!   workgroup's array; the layout is `row_major` or `column_major`.
 //! - `matrix_set @c, 3, %y` sets a component of this invocation.
 //!
 //! ## Instructions
 //!
-//! What each means is said at [`ir::Inst`](crate::ir::Inst).
+//! [`ir::Inst`](crate::ir::Inst) documents each instruction.
 //!
-//! - Of one value: `neg not abs floor ceil trunc round count_ones highest_bit fast_exp2`.
-//! - Of two: `add sub mul div rem and or xor shl shr min max mul_high larger`.
+//! - With one operand: `neg not abs floor ceil trunc round count_ones highest_bit fast_exp2`.
+//! - With two: `add sub mul div rem and or xor shl shr min max mul_high larger`.
 //! - Comparisons: `eq ne lt le gt ge`.
 //! - `select %c, %a, %b`, `fma %a, %b, %c`.
-//! - `cast %a` converts a number to the type that is defined, `bitcast %a` keeps the bits.
-//! - `load @x[%i]`, `load @sum`; with a vector's type, as many neighbours.
+//! - `cast %a` converts a number to the type of the result, `bitcast %a` keeps the bits.
+//! - `load @x[%i]`, `load @sum`; a result of a vector type loads as many consecutive elements.
 //! - `vector %a, %b`, `lane %v, 0`.
-//! - `atomic_add @x[%i], %a`, and `_min _max _and _or _xor _exchange`, give the old value; so does
+//! - `atomic_add @x[%i], %a`, and `_min _max _and _or _xor _exchange`, yield the old value; so does
 //!   `compare_exchange @x[%i], %expected, %a`.
 //! - `subgroup_add %a`, and `_min _max _first`; `shuffle_xor %a, 16`.
 //! - `halves %low, %high`: two f32 as f16 in a word; `half %word, 0`: one of them as f32.
@@ -104,32 +104,33 @@
 //! ## Functions
 //!
 //! Functions of the [library](crate::math) are called like instructions, `%y: f32 = exp %x`. They
-//! become instructions that give the same bits on every adapter.
+//! are expanded to instructions that have the same results on every adapter, bit for bit.
 //! [`math::functions`](crate::math::functions) lists them.
 //!
-//! Of floats, with a result of their type:
+//! On floats, with a result of the same type:
 //!
 //! - `reciprocal sqrt rsqrt exp exp2 expm1 log log1p log2 log10 sigmoid erf erfc`
 //! - `sin cos tan asin acos atan sinh cosh tanh`, `atan2 %y, %x`
-//! - `div pow fmod`, of two
+//! - `div pow fmod`, with two arguments
 //! - `multiply %a, %b`, `fused %a, %b, %c`, `magnitude %a`: `mul`, `fma` and `abs` that keep
-//!   subnormal numbers on every adapter; `fused` is rounded once, or nearly
-//! - `min max`, of two; a NaN in the first one gives the second
-//! - `lgamma digamma erfinv erfcx ndtri i0 i0e i1 i1e j0 j1 y0 y1 k0 k0e k1 k1e airy_ai`, of two
-//!   `zeta igamma igammac gamma_sample_gradient`, of three `beta_sample_gradient`
+//!   subnormal numbers on every adapter; the result of `fused` is rounded once, or nearly
+//! - `min max`, with two arguments; the second one is the result if the first one is NaN
+//! - `lgamma digamma erfinv erfcx ndtri i0 i0e i1 i1e j0 j1 y0 y1 k0 k0e k1 k1e
+//!   airy_ai`; with two arguments `zeta igamma igammac
+//!   gamma_sample_gradient`; with three `beta_sample_gradient`
 //!
-//! Of other types:
+//! On other types:
 //!
-//! - `maximum minimum`, of two values of any type; NaN where one is NaN
-//! - `equal less less_equal`, of two values of any type: comparisons that tell subnormal numbers
-//!   from 0 on every adapter
-//! - `is_nan is_inf is_finite is_zero is_above_zero is_below_zero`, of a float
-//! - `abs`, of an integer
-//! - `convert`, from any type to any other; a number is true where it is not 0
-//! - `decode_bf16`: a loaded element as the type that its dtype is computed with, `f32` here and
-//!   `i32` for narrow integers; `encode_bf16`: any value as an element to store; `round_bf16`:
-//!   what both make of a value. Each dtype has the three.
-//! - `encode_pair_bf16 %low, %high`: two f32 in a word (of f16 that is `halves`)
+//! - `maximum minimum`, with two arguments of any type; NaN if one of them is NaN
+//! - `equal less less_equal`, with two arguments of any type: comparisons that distinguish
+//!   subnormal numbers from 0 on every adapter
+//! - `is_nan is_inf is_finite is_zero is_above_zero is_below_zero`, on a float
+//! - `abs`, on an integer
+//! - `convert`, from any type to any other; a number is true if it is not 0
+//! - `decode_bf16`: from a loaded element to the compute type of the dtype, `f32` here and `i32`
+//!   for narrow integers; `encode_bf16`: from any value to an element to store; `round_bf16`: both
+//!   in sequence. Each dtype has the three.
+//! - `encode_pair_bf16 %low, %high`: two f32 in a word (for f16, `halves`)
 //!
 //! ## Lowered kernels
 //!
@@ -138,10 +139,10 @@
 //!
 //! # Order
 //!
-//! The values of a kernel are numbered, and drivers get them in this order. A text has the order
-//! of the calls of a [`Builder`](crate::Builder): a value is made where it is defined, a literal
-//! where it is first used. So a kernel that a builder made, as all are, is read as it was
-//! printed.
+//! The values of a kernel are numbered, and emitted in this order. A text has the order of the
+//! calls of a [`Builder`](crate::Builder): a value is created by its definition, a literal by its
+//! first use. All kernels are written by a builder, so parsing a printed text yields an equal
+//! kernel.
 
 mod lex;
 mod literal;
@@ -153,14 +154,14 @@ use crate::ir::Kernel;
 use std::fmt;
 use std::str::FromStr;
 
-/// Why a text is no kernel.
+/// The reason why a text is not a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// The line, from 1 on.
     pub line: usize,
     /// The character in the line, from 1 on.
     pub column: usize,
-    /// What is wrong there.
+    /// The mistake.
     pub what: String,
 }
 
@@ -172,7 +173,7 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// What is wrong, and the byte of the text where.
+/// A mistake, and its position in bytes.
 struct Wrong {
     at: usize,
     what: String,

@@ -1,11 +1,11 @@
-//! The words of the text: one table for each kind, which the printer and the parser share.
+//! The keywords of the text: one table for each kind, which the printer and the parser share.
 
 use crate::dtype::DType;
 use crate::ir::{Atomic, Binary, Builtin, Compare, Inst, Subgroup, Unary};
 use crate::matrix_type::{MatrixLayout, MatrixUse};
 use crate::types::{ScalarType, Type};
 
-/// Things and their words.
+/// Items and their keywords.
 pub(super) type Table<T> = [(T, &'static str)];
 
 pub(super) const SCALARS: &[ScalarType] = &[
@@ -93,17 +93,17 @@ pub(super) const PARTS: &[MatrixUse] = &[MatrixUse::Left, MatrixUse::Right, Matr
 pub(super) const LAYOUTS: &Table<MatrixLayout> =
     &[(MatrixLayout::RowMajor, "row_major"), (MatrixLayout::ColumnMajor, "column_major")];
 
-/// The word of a thing; every thing has one.
+/// The keyword of an item; every item has one.
 pub(super) fn word<T: PartialEq>(table: &Table<T>, thing: T) -> &'static str {
     table.iter().find(|(other, _)| *other == thing).map_or("?", |(_, word)| word)
 }
 
-/// The thing of a word.
+/// The item of a keyword.
 pub(super) fn thing<T: Copy>(table: &Table<T>, word: &str) -> Option<T> {
     table.iter().find(|(_, other)| *other == word).map(|(thing, _)| *thing)
 }
 
-/// The type of a word: `f32`, `u32x4`.
+/// The type that a word names: `f32`, `u32x4`.
 pub(super) fn type_of(word: &str) -> Option<Type> {
     let (scalar, lanes) = match word.split_once('x') {
         Some((scalar, "2")) => (scalar, 2),
@@ -115,18 +115,18 @@ pub(super) fn type_of(word: &str) -> Option<Type> {
     (lanes == 1 || scalar != ScalarType::Bool).then_some(Type { scalar, lanes })
 }
 
-/// The dtype of a word, of those that a kernel's pointer may have.
+/// The dtype that a word names, if a kernel's pointer may have it.
 pub(super) fn dtype_of(word: &str) -> Option<DType> {
     DType::ALL.into_iter().chain(DType::FLOAT8).find(|dtype| dtype.short_name() == word)
 }
 
-/// The word that an instruction begins with.
+/// The keyword of an instruction.
 pub(crate) fn mnemonic(inst: &Inst) -> &'static str {
     match *inst {
         Inst::ConstBool(_) | Inst::ConstInt(_) | Inst::ConstFloat(_) => "a constant",
         Inst::Builtin(builtin) => word(BUILTIN, builtin),
         Inst::Param(_) => "a parameter",
-        Inst::Hole(_) => "a hole",
+        Inst::Placeholder(_) => "a placeholder",
         Inst::Address(_) => "address",
         Inst::Unary(op, _) => word(UNARY, op),
         Inst::Binary(op, ..) => word(BINARY, op),
@@ -149,7 +149,7 @@ pub(crate) fn mnemonic(inst: &Inst) -> &'static str {
     }
 }
 
-/// Whether a name is written as it is, without quotes.
+/// Whether a name needs no quotes.
 pub(super) fn is_plain(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

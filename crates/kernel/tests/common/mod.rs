@@ -1,5 +1,4 @@
-//! Checks a kernel's module with `spirv-val` (package spirv-tools), the arbiter of what drivers
-//! must accept, and the kernel's text.
+//! Checks a kernel's module with `spirv-val` (package spirv-tools), and its text by a round trip.
 
 use dml_kernel::{FloatModes, Kernel, Module, Target};
 use std::process::Command;
@@ -18,7 +17,7 @@ pub fn validated(kernel: &Kernel) -> Module {
     validated_for(kernel, &Target { floats, ..Target::default() })
 }
 
-/// Fails the test if the kernel's text is not the kernel's.
+/// Fails the test unless the kernel's text is parsed to an equal kernel.
 pub fn returns_from_text(kernel: &Kernel) {
     let text = kernel.to_string();
     match text.parse::<Kernel>() {
@@ -27,12 +26,12 @@ pub fn returns_from_text(kernel: &Kernel) {
     }
 }
 
-/// As [`validated`], for an adapter that lacks something.
+/// As [`validated`], for an adapter that lacks features.
 #[allow(dead_code, reason = "each test uses a part")]
 pub fn validated_for(kernel: &Kernel, target: &Target) -> Module {
     returns_from_text(kernel);
     let module = kernel.emit_for(target).expect("a valid kernel");
-    // Tests that run at a time may have kernels of one name.
+    // Tests that run at the same time may have kernels of one name.
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let name = format!("dml-kernel-{}-{}.spv", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let file = std::env::temp_dir().join(name);

@@ -1,12 +1,13 @@
-//! The f32 functions beside accurate f64 ones: samples, errors in ulp, and the promised bounds.
+//! The f32 functions compared with accurate f64 functions: samples, errors in ulp, and the
+//! documented bounds.
 
-#![allow(dead_code)] // Each user takes a part.
+#![allow(dead_code)] // Each user needs a part.
 
 use dml_kernel::interpret::Function;
 use dml_kernel::{ScalarType, math};
 
-/// The f64 function that a result is compared with: of `libm`, because C libraries differ (`sin` of
-/// a large number is wrong in that of MinGW).
+/// The f64 function that results are compared with: `libm`'s, because C libraries differ (MinGW's
+/// `sin` is wrong for large numbers).
 #[derive(Copy, Clone)]
 pub enum Reference {
     Unary(fn(f64) -> f64),
@@ -17,9 +18,10 @@ pub enum Reference {
 pub struct Case {
     pub name: &'static str,
     pub reference: Reference,
-    /// Worst error promised, in ulp.
+    /// The documented bound of the error, in ulp.
     pub bound: f64,
-    /// Where most samples of the first argument lie; sampled uniformly by bits, with both signs.
+    /// The range of most samples of the first argument, which are uniform in their bits and have
+    /// both signs.
     pub range: (f32, f32),
 }
 
@@ -30,11 +32,11 @@ pub struct Worst {
     pub at: Vec<f32>,
     pub got: f32,
     pub exact: f64,
-    /// Inputs taken.
+    /// The number of inputs.
     pub samples: usize,
 }
 
-/// Every function. The bounds are a little above the worst error that was ever found.
+/// Every function. The bounds are slightly above the largest error that was ever measured.
 pub const CASES: &[Case] = &[
     binary("mul", |x, y| x * y, 0.5, (0.001, 1000.0)),
     binary("div", |x, y| x / y, 0.5, (0.001, 1000.0)),
@@ -73,7 +75,7 @@ const fn binary(name: &'static str, f: fn(f64, f64) -> f64, bound: f64, range: (
     Case { name, reference: Reference::Binary(f), bound, range }
 }
 
-/// Numbers at which functions are most likely to go wrong.
+/// The numbers at which functions are most likely to have errors.
 pub fn edges() -> Vec<f32> {
     let mut all = vec![0.0, f32::INFINITY, f32::NAN, f32::MAX, f32::MIN_POSITIVE];
     // Subnormal numbers of every length.
@@ -126,14 +128,14 @@ pub fn edges() -> Vec<f32> {
             all.extend((-1i32..=1).map(|d| f32::from_bits(x.to_bits().wrapping_add_signed(d))));
         }
     }
-    // The f32 nearest a multiple of pi/2 of all (16367173 * 2^72), and other hard ones.
+    // The f32 that is nearest to a multiple of pi/2 (16367173 * 2^72), and other hard cases.
     all.extend([16_367_173.0 * 2f32.powi(72), 1e10, 1e22, 3.4e38, 2.0f32.powi(24), 2.0f32.powi(100)]);
     let negative: Vec<f32> = all.iter().map(|x| -x).collect();
     all.extend(negative);
     all
 }
 
-/// A small generator: xorshift64*.
+/// The generator xorshift64*.
 pub struct Random(pub u64);
 
 impl Random {
@@ -164,7 +166,7 @@ impl Case {
         }
     }
 
-    /// Edge cases, then `n` random inputs: two thirds in the range, one third any bits.
+    /// Edge cases, then `n` random inputs: two thirds in the range, one third with random bits.
     pub fn samples(&self, n: usize, seed: u64) -> Vec<Vec<f32>> {
         let edges = edges();
         let mut random = Random(seed | 1);
@@ -173,7 +175,7 @@ impl Case {
         match self.reference {
             Reference::Unary(_) => x.extend(&edges),
             Reference::Binary(_) => {
-                // Specials with specials, and each edge with a few others.
+                // All pairs of special values, and each edge with a few others.
                 let few: Vec<f32> = edges.iter().step_by(97).copied().chain(SPECIAL).collect();
                 for &a in SPECIAL.iter().chain(&edges) {
                     for &b in &few {
@@ -208,7 +210,7 @@ impl Case {
         worst
     }
 
-    /// What the result should be.
+    /// The expected result.
     pub fn exact(&self, inputs: &[Vec<f32>], i: usize) -> f64 {
         match self.reference {
             Reference::Unary(f) => f(f64::from(inputs[0][i])),
@@ -217,7 +219,7 @@ impl Case {
     }
 }
 
-/// Zeros, ones, infinities, NaN and other numbers with rules of their own.
+/// Zeros, ones, infinities, NaN and other numbers with special results.
 pub const SPECIAL: [f32; 20] = [
     0.0,
     -0.0,
@@ -241,16 +243,16 @@ pub const SPECIAL: [f32; 20] = [
     1e-37,
 ];
 
-/// Error of `got` in ulp of the exact value rounded to f32; infinite where a special value or a
-/// sign is wrong. Of a result below the normal range, which may have been rounded twice, half an
-/// ulp does not count.
+/// Error of `got` in ulp of the exact value rounded to f32; infinite if a special value or a sign
+/// is wrong. For a result below the normal range, which may have been rounded twice, half an ulp is
+/// subtracted.
 pub fn ulps(got: f32, exact: f64) -> f64 {
     let rounded = exact as f32;
     if rounded.is_nan() || got.is_nan() {
         return if rounded.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
     }
     if rounded.is_infinite() || got.is_infinite() {
-        // Beside the largest number, infinity is one ulp away.
+        // Infinity is one ulp above the largest number.
         let near = f64::from(f32::MAX) * (1.0 - f64::from(f32::EPSILON));
         let same =
             rounded == got || (exact.abs() > near && f64::from(got).abs() > near && exact * f64::from(got) > 0.0);

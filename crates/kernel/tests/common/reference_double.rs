@@ -1,5 +1,5 @@
-//! The f64 functions beside a multiprecision reference: what to sample, the exact value, the
-//! promised bound.
+//! The f64 functions compared with a multiprecision reference: ranges of samples, exact values,
+//! documented bounds.
 
 #![allow(dead_code)]
 
@@ -16,9 +16,9 @@ const RM: RoundingMode = RoundingMode::None;
 
 /// One function of the math library in f64.
 pub struct Case {
-    /// Its name in `math`.
+    /// The name in `math`.
     pub name: &'static str,
-    /// The promised bound, in units in the last place of the correctly rounded result.
+    /// The documented bound, in ulp of the correctly rounded result.
     pub bound: f64,
     kernel: fn() -> Function,
     reference: Reference,
@@ -27,13 +27,13 @@ pub struct Case {
 
 /// The worst sample of a function.
 pub struct Worst {
-    /// Distance from the exact value, in units in the last place of the result.
+    /// The distance from the exact value, in ulp of the result.
     pub ulp: f64,
-    /// Where; the second is 0 for functions of one number.
+    /// The arguments; the second is 0 for functions of one number.
     pub at: [f64; 2],
-    /// What the function gave there.
+    /// The function's result.
     pub got: f64,
-    /// Samples taken.
+    /// The number of samples.
     pub samples: usize,
 }
 
@@ -42,19 +42,18 @@ enum Reference {
     Binary(fn(&mut Consts, f64, f64) -> BigFloat),
 }
 
-/// Where samples are taken. `Bits` spreads them over the bit patterns between two numbers of one
-/// sign.
+/// The range of samples. `Bits` is uniform over the bit patterns between two numbers of one sign.
 #[derive(Copy, Clone)]
 enum Samples {
     Linear(f64, f64),
     Bits(f64, f64),
     /// As `Bits`, with both signs.
     Signed(f64, f64),
-    /// Nearest to multiples of a quarter turn, up to this many.
+    /// The numbers nearest to multiples of a quarter turn, up to this multiple.
     QuarterTurns(f64),
     /// The number and its neighbours.
     Near(f64),
-    /// A square: both numbers from these.
+    /// Both arguments are from these ranges.
     Pairs(fn(&mut Random) -> [f64; 2]),
 }
 use Samples::*;
@@ -246,7 +245,7 @@ fn big(x: f64) -> BigFloat {
     if x.abs() >= TINY || x == 0.0 {
         return BigFloat::from_f64(x, P);
     }
-    // The library misreads subnormals.
+    // The library converts subnormal numbers wrongly.
     let mut lifted = BigFloat::from_f64(x * 2f64.powi(100), P);
     let exponent = lifted.exponent().unwrap_or(0);
     lifted.set_exponent(exponent - 100);
@@ -281,7 +280,7 @@ fn log1p(c: &mut Consts, x: &BigFloat) -> BigFloat {
     if small(x) {
         return series(x, |i| if i % 2 == 1 { f64::from(i) } else { f64::from(-i) });
     }
-    // 1 + x holds up to 1100 bits.
+    // 1 + x has up to 1100 bits.
     big(1.0).add(x, 1200, RM).ln(P, RM, c)
 }
 
@@ -315,7 +314,7 @@ fn pow(c: &mut Consts, x: f64, y: f64) -> BigFloat {
     if x < 0.0 && y % 2.0 != 0.0 { magnitude.neg() } else { magnitude }
 }
 
-/// `2 / sqrt(pi) * e^(-x^2) * sum of 2^n x^(2n+1) / (1 * 3 * .. * (2n+1))`: every term has one
+/// `2 / sqrt(pi) * e^(-x^2) * sum of 2^n x^(2n+1) / (1 * 3 * .. * (2n+1))`: all terms have the same
 /// sign.
 fn erf(c: &mut Consts, x: &BigFloat) -> BigFloat {
     if x.abs_cmp(&big(5.0)) == Some(1) {
@@ -358,9 +357,9 @@ fn nearest(x: &BigFloat) -> f64 {
     if sign == Sign::Neg { -magnitude } else { magnitude }
 }
 
-/// Distance of `got` from the exact value, in units in the last place of the exact value as a
-/// double; infinity counts as 2^1024. Of an exact value below the normal numbers, which may have
-/// been rounded twice, half a unit does not count.
+/// The distance of `got` from the exact value, in ulp of the exact value as a double; infinity
+/// counts as 2^1024. For an exact value below the normal numbers, which may have been rounded
+/// twice, half an ulp is subtracted.
 pub fn distance(got: f64, exact: &BigFloat) -> f64 {
     if got.is_nan() || exact.is_nan() {
         return f64::NAN;

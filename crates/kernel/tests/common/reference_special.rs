@@ -1,6 +1,7 @@
-//! The special functions beside exact values: samples, errors in ulp, and the promised bounds.
+//! The special functions compared with exact values: samples, errors in ulp, and the documented
+//! bounds.
 
-#![allow(dead_code)] // Each user takes a part.
+#![allow(dead_code)] // Each user needs a part.
 
 use dml_kernel::interpret::Function;
 use dml_kernel::{ScalarType, math};
@@ -11,11 +12,11 @@ const VALUES: &str = include_str!("../data/special.csv");
 /// One special function.
 pub struct Case {
     pub name: &'static str,
-    /// Worst errors promised for f32 and f64, in ulp of the exact value, or of the amplitude where
+    /// The documented bounds for f32 and f64, in ulp of the exact value, or of the amplitude if
     /// that is larger.
     bounds: [f64; 2],
-    /// About the amplitude, at the first zeros, of a function that oscillates at an argument; the
-    /// value below which probabilities lose digits.
+    /// For an oscillating function, about the amplitude at the first zeros; for a probability, the
+    /// value below which it loses digits.
     amplitude: fn(f64) -> f64,
 }
 
@@ -23,7 +24,7 @@ pub struct Case {
 pub struct Worst {
     pub ulp: f64,
     pub at: Vec<f64>,
-    /// Samples taken.
+    /// The number of samples.
     pub samples: usize,
 }
 
@@ -35,7 +36,7 @@ const fn wave(name: &'static str, bounds: [f64; 2], amplitude: fn(f64) -> f64) -
     Case { name, bounds, amplitude }
 }
 
-/// Every function. The bounds are a little above the worst error that was found.
+/// Every function. The bounds are slightly above the largest error that was measured.
 pub const CASES: &[Case] = &[
     wave("lgamma", [1.5, 1.0], |x| if x < 0.0 { 1.0 / 64.0 } else { 0.0 }),
     wave("digamma", [3.0, 2.5], |x| {
@@ -86,12 +87,12 @@ impl Case {
         }
     }
 
-    /// The worst error promised.
+    /// The documented bound.
     pub fn bound(&self, scalar: ScalarType) -> f64 {
         self.bounds[usize::from(scalar == ScalarType::F64)]
     }
 
-    /// The points whose arguments and value a type holds.
+    /// The points whose arguments and value a type represents.
     fn samples(&self, scalar: ScalarType) -> Vec<Sample> {
         let number = |cell: &str| cell.parse::<f64>().expect("a cell is a number");
         let lines = VALUES.lines().filter_map(|line| line.strip_prefix(self.name)?.strip_prefix(','));
@@ -109,7 +110,7 @@ impl Case {
     }
 
     /// The largest error over the function's points; for f32 also over `more` seeded random points
-    /// between them, beside the f64 function.
+    /// between them, compared with the f64 function.
     pub fn worst(&self, scalar: ScalarType, more: usize) -> Worst {
         let mut samples = self.samples(scalar);
         if scalar == ScalarType::F32 {

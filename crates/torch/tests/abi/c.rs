@@ -128,6 +128,9 @@ fn declare(of: &Type, name: &str) -> String {
             };
             format!("{of} {name}")
         }
+        Type::Pointer { to, is_const: true } if matches!(**to, Type::Pointer { .. }) => {
+            format!("{} const* {name}", lead(to).trim_end())
+        }
         Type::Pointer { to, is_const } => {
             let constant = if *is_const { "const " } else { "" };
             format!("{constant}{}* {name}", lead(to).trim_end())

@@ -4,8 +4,20 @@ use std::path::Path;
 use syn::{Attribute, Expr, Fields, FnArg, Item, Lit, Meta, Pat, ReturnType, Visibility};
 
 /// The files with functions, in the order of their sections.
-const SECTIONS: [&str; 11] =
-    ["error", "operators", "device", "memory", "pinned", "generator", "graph", "kernel", "event", "profile", "measure"];
+const SECTIONS: [&str; 12] = [
+    "error",
+    "operators",
+    "device",
+    "child_query",
+    "memory",
+    "pinned",
+    "generator",
+    "graph",
+    "kernel",
+    "event",
+    "profile",
+    "measure",
+];
 
 /// The whole interface.
 pub struct Interface {

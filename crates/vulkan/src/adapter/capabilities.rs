@@ -6,6 +6,8 @@ use dml_gpu::{Capabilities, FloatControls, FloatModes, MatrixElement, MatrixShap
 use super::features::Features;
 use super::properties::Properties;
 use super::queue_family::QueueFamily;
+use super::registers;
+use super::vendors::INTEL;
 
 /// The capabilities that follow from a driver's features, properties and queues.
 pub(super) fn read(
@@ -40,6 +42,8 @@ pub(super) fn read(
         subgroup_size: properties.v11.subgroup_size,
         subgroup_size_min: sizes.map_or(properties.v11.subgroup_size, |s| s.0),
         subgroup_size_max: sizes.map_or(properties.v11.subgroup_size, |s| s.1),
+        matrix_subgroup_size: matrix_subgroup_size(properties, sizes),
+        registers: registers::of(properties, sizes),
         subgroup_size_control: sizes.is_some()
             && properties.subgroup.required_subgroup_size_stages.contains(vk::ShaderStageFlags::COMPUTE),
         subgroup_arithmetic: compute_subgroups && operations.contains(vk::SubgroupFeatureFlags::ARITHMETIC),
@@ -67,6 +71,16 @@ pub(super) fn read(
         buffer_marker: features.has(ash::amd::buffer_marker::NAME),
         host_visible_device_memory: host_visible_device_memory(memory),
         float_controls: float_controls(&properties.v12),
+        refuses_kernels: false, // No report of the driver says so.
+        most_values: None,      // Nor this.
+    }
+}
+
+/// `sizes`: the smallest and the largest subgroup size, if a pipeline may ask for one.
+fn matrix_subgroup_size(properties: &Properties, sizes: Option<(u32, u32)>) -> u32 {
+    match sizes {
+        Some((smallest, _)) if properties.core.vendor_id == INTEL => smallest,
+        _ => properties.v11.subgroup_size,
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_void};
 use std::marker::PhantomData;
 
 use ash::{amd, arm, ext, khr, nv, vk};
-use dml_environment::NO_MARKER;
+use dml_environment::{DRY_RUN, NO_MARKER, PIPELINE_DISASSEMBLY, PIPELINE_STATISTICS};
 
 use super::profile::Feature;
 
@@ -60,6 +60,7 @@ pub(crate) struct Features {
     matrix: vk::PhysicalDeviceCooperativeMatrixFeaturesKHR<'static>,
     subgroup_size: vk::PhysicalDeviceSubgroupSizeControlFeatures<'static>,
     maintenance4: vk::PhysicalDeviceMaintenance4Features<'static>,
+    executables: vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR<'static>,
 }
 
 impl Features {
@@ -81,6 +82,7 @@ impl Features {
             ext::calibrated_timestamps::NAME,
             // Must be enabled where it is offered.
             khr::portability_subset::NAME,
+            khr::pipeline_executable_properties::NAME,
             // These extensions report the number of compute units.
             nv::shader_sm_builtins::NAME,
             amd::shader_core_properties::NAME,
@@ -97,8 +99,11 @@ impl Features {
         if wanted.contains(&khr::calibrated_timestamps::NAME) {
             wanted.retain(|name| *name != ext::calibrated_timestamps::NAME);
         }
-        if NO_MARKER.get() == Some(true) {
+        if NO_MARKER.get() == Some(true) || DRY_RUN.get() == Some(true) {
             wanted.retain(|name| *name != amd::buffer_marker::NAME);
+        }
+        if PIPELINE_STATISTICS.get().is_none() && PIPELINE_DISASSEMBLY.get().is_none() {
+            wanted.retain(|name| *name != khr::pipeline_executable_properties::NAME);
         }
 
         let mut found = Self {
@@ -114,6 +119,7 @@ impl Features {
             matrix: Default::default(),
             subgroup_size: Default::default(),
             maintenance4: Default::default(),
+            executables: Default::default(),
         };
         let mut chain = found.copy_unchained();
         let head = vk::PhysicalDeviceFeatures2::default();
@@ -154,6 +160,11 @@ impl Features {
 
     pub(crate) fn full_subgroups(&self) -> bool {
         self.subgroup_size.compute_full_subgroups != vk::FALSE
+    }
+
+    /// Whether the driver reports what its compiler made, and the program asks for it.
+    pub(crate) fn reports_executables(&self) -> bool {
+        self.executables.pipeline_executable_info != vk::FALSE
     }
 
     /// Cooperative matrices need the Vulkan memory model.
@@ -217,6 +228,7 @@ impl Features {
             | Feature::SubgroupShuffle
             | Feature::FloatControls
             | Feature::DenormPreserve
+            | Feature::DenormPreserveFloat32
             | Feature::Timestamps => {}
         }
     }
@@ -246,6 +258,7 @@ impl Features {
             has_integer_dot: self.knows_integer_dot(),
             has_subgroup_size: self.knows_subgroup_size_control(),
             has_maintenance4: self.knows_maintenance4(),
+            has_executables: self.has(khr::pipeline_executable_properties::NAME),
             v11: self.v11,
             v12: self.v12,
             atomic_float: self.atomic_float,
@@ -255,6 +268,7 @@ impl Features {
             matrix: self.matrix,
             subgroup_size: self.subgroup_size,
             maintenance4: self.maintenance4,
+            executables: self.executables,
         }
     }
 
@@ -306,6 +320,7 @@ impl Features {
         self.subgroup_size.subgroup_size_control = all.subgroup_size.subgroup_size_control;
         self.subgroup_size.compute_full_subgroups = all.subgroup_size.compute_full_subgroups;
         self.maintenance4.maintenance4 = all.maintenance4.maintenance4;
+        self.executables.pipeline_executable_info = all.executables.pipeline_executable_info;
     }
 }
 
@@ -318,6 +333,7 @@ pub(crate) struct FeatureChain {
     has_integer_dot: bool,
     has_subgroup_size: bool,
     has_maintenance4: bool,
+    has_executables: bool,
     v11: vk::PhysicalDeviceVulkan11Features<'static>,
     v12: vk::PhysicalDeviceVulkan12Features<'static>,
     atomic_float: vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT<'static>,
@@ -327,6 +343,7 @@ pub(crate) struct FeatureChain {
     matrix: vk::PhysicalDeviceCooperativeMatrixFeaturesKHR<'static>,
     subgroup_size: vk::PhysicalDeviceSubgroupSizeControlFeatures<'static>,
     maintenance4: vk::PhysicalDeviceMaintenance4Features<'static>,
+    executables: vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR<'static>,
 }
 
 /// Chains the structures that the device supports behind `$head`, which is one of the two head
@@ -354,6 +371,9 @@ macro_rules! chain {
         }
         if $self.has_maintenance4 {
             head = head.push_next(&mut $self.maintenance4);
+        }
+        if $self.has_executables {
+            head = head.push_next(&mut $self.executables);
         }
         head
     }};

@@ -25,18 +25,22 @@ fn element(component: vk::ComponentTypeKHR) -> Option<MatrixElement> {
     })
 }
 
-/// The subgroup-scope matrix shapes of an adapter; empty if it has none or they cannot be used.
-pub(super) fn shapes(instance: &Instance, device: vk::PhysicalDevice, features: &Features) -> Vec<MatrixShape> {
-    if !features.cooperative_matrix() {
-        return Vec::new();
-    }
+/// Passes on the driver's list of an adapter that has the extension; an empty one if it gives none.
+pub(super) fn query<T>(
+    instance: &Instance,
+    device: vk::PhysicalDevice,
+    take: impl FnOnce(&[vk::CooperativeMatrixPropertiesKHR<'_>]) -> T,
+) -> T {
     let functions = khr::cooperative_matrix::Instance::new(&instance.entry, &instance.raw);
     // SAFETY: `device` comes from this instance and offers the extension, so the instance exports
     // the function.
-    let found = unsafe { functions.get_physical_device_cooperative_matrix_properties(device) };
+    take(&unsafe { functions.get_physical_device_cooperative_matrix_properties(device) }.unwrap_or_default())
+}
+
+/// The subgroup-scope matrix shapes of a driver's list.
+pub(super) fn shapes(listed: &[vk::CooperativeMatrixPropertiesKHR<'_>], features: &Features) -> Vec<MatrixShape> {
     let bf16 = features.bf16.shader_b_float16_cooperative_matrix != vk::FALSE;
-    found
-        .unwrap_or_default()
+    listed
         .iter()
         .filter(|p| p.scope == vk::ScopeKHR::SUBGROUP)
         .filter_map(|p| {

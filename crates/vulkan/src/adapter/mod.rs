@@ -3,10 +3,12 @@
 //! [`list`] enumerates the adapters; [`physical`] inspects one; [`features`], [`properties`] and
 //! [`matrix`] query the driver; [`kind`] and [`reported`] hold the driver's answers, and
 //! [`capabilities`] what this crate reports; [`queue_family`] selects the queue; [`memory`] has the
-//! memory types, and [`heaps`] counts memory. [`quirks`] has the known faults of drivers.
+//! memory types, and [`heaps`] counts memory. [`quirks`] has the known faults of drivers, and
+//! [`child_query`] asks a question that ends some processes.
 //! [`profile`] makes one adapter look like another one, of those in [`profiles`].
 
 mod capabilities;
+mod child_query;
 mod features;
 mod heaps;
 mod kind;
@@ -19,8 +21,11 @@ mod profiles;
 mod properties;
 mod queue_family;
 mod quirks;
+mod registers;
 mod reported;
+mod vendors;
 
+pub use child_query::{answer as answer_child_query, set_command as set_child_command};
 pub use list::{adapters, profiles, unsupported_adapters};
 pub use physical::Adapter;
 

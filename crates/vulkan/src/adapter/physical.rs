@@ -4,7 +4,7 @@ use std::ffi::{CStr, FromBytesUntilNulError};
 use std::sync::Arc;
 
 use ash::vk;
-use dml_gpu::{AdapterInfo, AdapterKind, FileIdentity, vendor_name};
+use dml_gpu::{AdapterInfo, AdapterKind, Capabilities, FileIdentity, vendor_name};
 
 use super::capabilities;
 use super::features::Features;
@@ -33,7 +33,8 @@ pub(crate) struct AdapterShared {
     pub(crate) memory: MemoryLayout,
     pub(crate) family: QueueFamily,
     tick_scale: Option<f64>,
-    cache_uuid: [u8; 16],
+    /// The identity of the adapter's files on disk.
+    pub(crate) files: FileIdentity,
 }
 
 impl Adapter {
@@ -73,7 +74,8 @@ impl AdapterShared {
         // Features of a later version must not be used with an instance of an earlier one.
         let api = api.min(instance.api);
         let reported = Reported::read(instance, raw, api, profile).map_err(|why| leave_out(&why))?;
-        let Reported { features, properties, memory, family, shapes, tick_scale } = reported;
+        let Reported { features, properties, memory, family, shapes, refuses_kernels, most_values, tick_scale } =
+            reported;
         let kind = kind_of(properties.core.device_type);
         let info = AdapterInfo {
             vendor: vendor_name(basic.vendor_id),
@@ -86,28 +88,22 @@ impl AdapterShared {
             api_version: version,
             device_uuid: properties.v11.device_uuid,
             memory_total: heaps::total_bytes(kind, &memory.properties),
-            capabilities: capabilities::read(&features, &properties, &memory.properties, shapes, family),
+            capabilities: Capabilities {
+                refuses_kernels,
+                most_values,
+                ..capabilities::read(&features, &properties, &memory.properties, shapes, family)
+            },
             profile: profile.map(|profile| profile.name),
             name: profile.map_or_else(|| name.clone(), |profile| format!("{name}, profile {}", profile.name)),
         };
-        let cache_uuid = basic.pipeline_cache_uuid;
-        Ok(Self { instance: Arc::clone(instance), raw, api, profile, info, memory, family, tick_scale, cache_uuid })
+        let files = properties.file_identity();
+        Ok(Self { instance: Arc::clone(instance), raw, api, profile, info, memory, family, tick_scale, files })
     }
 
     /// The features that a device of this adapter is opened with.
     pub(crate) fn features(&self) -> Result<Features, Error> {
         let reported = Reported::read(&self.instance, self.raw, self.api, self.profile);
         reported.map(|reported| reported.features).map_err(|why| self.unsupported(format!("Vulkan as before: {why}")))
-    }
-
-    /// The identity of the adapter's files on disk.
-    pub(crate) fn file_identity(&self) -> FileIdentity {
-        FileIdentity {
-            vendor: self.info.vendor_id,
-            device: self.info.device_id,
-            driver: self.info.driver_version,
-            uuid: self.cache_uuid,
-        }
     }
 
     /// Ticks of a timestamp of the driver, in the unit that the adapter reports.

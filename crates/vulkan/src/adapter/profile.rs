@@ -6,6 +6,7 @@
 //! feature.
 
 use ash::vk;
+use dml_gpu::RegisterFile;
 
 /// An imitated adapter.
 #[derive(Debug)]
@@ -49,6 +50,8 @@ pub(super) enum Feature {
     FloatControls,
     /// Subnormal numbers are kept.
     DenormPreserve,
+    /// Those of float32 are.
+    DenormPreserveFloat32,
     Timestamps,
     CalibratedTimestamps,
     MemoryBudget,
@@ -64,6 +67,8 @@ pub(super) struct Limits {
     pub(super) workgroup: [u32; 3],
     /// Shared memory of a workgroup, bytes.
     pub(super) shared_memory: u32,
+    /// Registers, if kernels are chosen by them.
+    pub(super) registers: Option<RegisterFile>,
     /// Push constants, bytes.
     pub(super) push_constants: u32,
     /// A storage buffer's range, bytes.

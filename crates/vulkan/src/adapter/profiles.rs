@@ -8,6 +8,7 @@ use ash::vk;
 use dml_environment::PROFILE;
 
 use super::profile::{Feature, HeapSize, Limits, MemoryShape, Profile};
+use super::registers::{ADRENO, INTEL_XE, MALI, RADEON as RADEON_REGISTERS};
 use crate::error::Error;
 
 use Feature::{
@@ -66,6 +67,8 @@ const REQUIRED: Limits = Limits {
     invocations: 128,
     workgroup: [128, 128, 64],
     shared_memory: 16 << 10,
+    // Not in the specification: the fewest of the adapters here.
+    registers: Some(MALI),
     push_constants: 128,
     storage_range: 1 << 27,
     allocation: 1 << 30,
@@ -78,6 +81,7 @@ const RADEON: Limits = Limits {
     invocations: 1024,
     workgroup: [1024; 3],
     shared_memory: 32 << 10,
+    registers: Some(RADEON_REGISTERS),
     push_constants: 128,
     storage_range: u32::MAX,
     allocation: 2 << 30,
@@ -109,6 +113,7 @@ pub(super) static PROFILES: &[Profile] = &[
         lacks: &[CooperativeMatrix, AtomicInt64Shared, AtomicFloat],
         limits: Limits {
             shared_memory: 48 << 10,
+            registers: Some(INTEL_XE),
             push_constants: 256,
             allocation: 4 << 30,
             allocations: u32::MAX,
@@ -128,6 +133,7 @@ pub(super) static PROFILES: &[Profile] = &[
         lacks: &[Float64, AtomicInt64Shared, CooperativeMatrix, BufferMarker],
         limits: Limits {
             workgroup: [1024, 1024, 64],
+            registers: Some(INTEL_XE),
             push_constants: 256,
             storage_range: 1_073_741_820,
             allocation: 4 << 30,
@@ -150,12 +156,14 @@ pub(super) static PROFILES: &[Profile] = &[
             Storage8,
             Storage16,
             CooperativeMatrix,
+            CalibratedTimestamps,
             BufferMarker,
         ],
         limits: Limits {
             invocations: 512,
             workgroup: [512, 512, 64],
             shared_memory: 16 << 10,
+            registers: Some(ADRENO),
             allocation: 4 << 30,
             allocations: u32::MAX,
             storage_range: 1 << 27,
@@ -185,6 +193,7 @@ pub(super) static PROFILES: &[Profile] = &[
         limits: Limits {
             invocations: 256,
             workgroup: [256, 256, 64],
+            registers: Some(MALI),
             allocation: u32::MAX as u64,
             timestamp_period: None,
             ..RADEON
@@ -205,6 +214,7 @@ pub(super) static PROFILES: &[Profile] = &[
             BufferMarker,
         ],
         limits: Limits {
+            registers: None,
             push_constants: 4096,
             allocation: 4 << 30,
             allocations: 1 << 30,

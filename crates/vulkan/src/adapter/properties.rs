@@ -1,8 +1,10 @@
 //! The property structures of an adapter, queried in one call.
 
 use ash::{amd, arm, nv, vk};
+use dml_gpu::{FileIdentity, RegisterFile};
 
 use super::features::Features;
+use crate::instance::Instance;
 
 /// The properties that determine [`Capabilities`](super::Capabilities) and the adapter's name.
 pub(super) struct Properties {
@@ -13,6 +15,11 @@ pub(super) struct Properties {
     pub(super) max_buffer_size: Option<u64>,
     /// Present if the driver reports it.
     pub(super) compute_units: Option<u32>,
+    /// 32-bit registers of a workgroup, which one of AMD's compute units runs. Present if the
+    /// driver reports them.
+    pub(super) amd_registers: Option<u32>,
+    /// The registers of an imitated adapter.
+    pub(super) imitated_registers: Option<RegisterFile>,
 }
 
 impl Properties {
@@ -62,7 +69,21 @@ impl Properties {
                 .knows_maintenance4()
                 .then_some(maintenance4.max_buffer_size)
                 .filter(|&bytes| bytes > 0),
+            // The driver counts registers of subgroups of 64.
+            amd_registers: Some(amd.vgprs_per_simd.saturating_mul(amd.simd_per_compute_unit).saturating_mul(64))
+                .filter(|&words| words > 0),
+            imitated_registers: None,
             compute_units: units.into_iter().find(|&units| units > 0),
+        }
+    }
+
+    /// The identity of the adapter's files on disk.
+    pub(super) fn file_identity(&self) -> FileIdentity {
+        FileIdentity {
+            vendor: self.core.vendor_id,
+            device: self.core.device_id,
+            driver: self.core.driver_version,
+            uuid: self.core.pipeline_cache_uuid,
         }
     }
 
@@ -93,4 +114,14 @@ impl Properties {
         v12.denorm_behavior_independence = vk::ShaderFloatControlsIndependence::NONE;
         v12.rounding_mode_independence = vk::ShaderFloatControlsIndependence::NONE;
     }
+}
+
+/// The UUID of a device, which is the same in every process.
+pub(super) fn uuid_of(instance: &Instance, device: vk::PhysicalDevice) -> [u8; vk::UUID_SIZE] {
+    let mut ids = vk::PhysicalDeviceIDProperties::default();
+    let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut ids);
+    // SAFETY: `device` comes from `instance`, of Vulkan 1.1 or later, which defines the chained
+    // structure. It lives through the call.
+    unsafe { instance.raw.get_physical_device_properties2(device, &mut all) };
+    ids.device_uuid
 }

@@ -4,6 +4,7 @@
 use ash::vk;
 use dml_gpu::MatrixShape;
 
+use super::child_query;
 use super::features::Features;
 use super::kind::kind_of;
 use super::matrix;
@@ -11,7 +12,8 @@ use super::memory::MemoryLayout;
 use super::profile::{Feature, Profile};
 use super::properties::Properties;
 use super::queue_family::QueueFamily;
-use super::quirks;
+use super::quirks::{self, Quirk, Remedy};
+use crate::imitated_faults;
 use crate::instance::Instance;
 
 /// The source of an adapter's capabilities, memory and queues, and of the features of its devices.
@@ -21,6 +23,10 @@ pub(crate) struct Reported {
     pub(super) memory: MemoryLayout,
     pub(super) family: QueueFamily,
     pub(super) shapes: Vec<MatrixShape>,
+    /// The driver is known to refuse valid kernels.
+    pub(super) refuses_kernels: bool,
+    /// The most values of a kernel that the driver is known to compile.
+    pub(super) most_values: Option<usize>,
     /// The number of ticks of the imitated timestamps in one tick of the driver's.
     pub(super) tick_scale: Option<f64>,
 }
@@ -48,21 +54,49 @@ impl Reported {
         let properties = Properties::query(&instance.raw, raw, &features);
         let kind = kind_of(properties.core.device_type);
         let memory = MemoryLayout::of_driver(kind, memory);
-        let mut reported = Self { features, properties, memory, family, shapes: Vec::new(), tick_scale: None };
-        for quirk in quirks::of(&reported.properties) {
-            tracing::info!(
-                "an adapter's driver has a fault, {} ({}): not used: {:?}",
-                quirk.what,
-                quirk.source,
-                quirk.hides
-            );
-            quirk.hides.iter().for_each(|&feature| reported.hide(feature));
+        let mut reported = Self {
+            features,
+            properties,
+            memory,
+            family,
+            shapes: Vec::new(),
+            refuses_kernels: false,
+            most_values: None,
+            tick_scale: None,
+        };
+        let mut in_a_child = false;
+        for Quirk { what, source, remedy, .. } in quirks::of(&reported.properties) {
+            tracing::info!("an adapter's driver has a fault, {what} ({source}): {remedy:?}");
+            match remedy {
+                Remedy::Hide(features) => features.iter().for_each(|&feature| reported.hide(feature)),
+                Remedy::AskForMatricesInAChild => in_a_child = true,
+                Remedy::CompileFirst => reported.refuses_kernels = true,
+                Remedy::MostValues(most) => reported.most_values = Some(*most),
+            }
         }
-        reported.shapes = matrix::shapes(instance, raw, &reported.features);
+        reported.list_shapes(instance, raw, in_a_child);
         if let Some(profile) = profile {
             reported.take_away(profile);
         }
         Ok(reported)
+    }
+
+    /// Asks for the matrix shapes, if there are matrices.
+    fn list_shapes(&mut self, instance: &Instance, raw: vk::PhysicalDevice, in_a_child: bool) {
+        // A test asks on any adapter.
+        if !self.features.cooperative_matrix() && imitated_faults::of_matrix_query().is_none() {
+            return;
+        }
+        let shapes = if in_a_child {
+            let listed = child_query::matrices(self.properties.file_identity(), self.properties.v11.device_uuid);
+            listed.map(|listed| matrix::shapes(&listed, &self.features))
+        } else {
+            Some(matrix::query(instance, raw, |listed| matrix::shapes(listed, &self.features)))
+        };
+        match shapes.filter(|_| self.features.cooperative_matrix()) {
+            Some(shapes) => self.shapes = shapes,
+            None => self.hide(Feature::CooperativeMatrix),
+        }
     }
 
     /// Removes everything that a profile does not have.
@@ -85,6 +119,7 @@ impl Reported {
         *allocation = profile.limits.allocation.min(*allocation);
         let buffer = self.properties.max_buffer_size.unwrap_or(u64::MAX);
         self.properties.max_buffer_size = Some(profile.limits.allocation.min(buffer));
+        self.properties.imitated_registers = profile.limits.registers;
         if let Some(period) = profile.limits.timestamp_period {
             self.tick_scale = Some(f64::from(limits.timestamp_period) / f64::from(period));
             limits.timestamp_period = period;
@@ -104,6 +139,7 @@ impl Reported {
             }
             Feature::FloatControls => self.properties.hide_float_controls(),
             Feature::DenormPreserve => self.properties.hide_denorm_preserve(),
+            Feature::DenormPreserveFloat32 => self.properties.v12.shader_denorm_preserve_float32 = vk::FALSE,
             Feature::CooperativeMatrix => {
                 self.features.hide(feature);
                 self.shapes.clear();

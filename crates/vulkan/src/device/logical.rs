@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ash::{amd, vk};
+use ash::{amd, khr, vk};
 
 use super::clock::DeviceClock;
 use crate::adapter::AdapterShared;
@@ -19,6 +19,7 @@ pub(super) struct LogicalDevice {
     pub(super) marker: Option<amd::buffer_marker::Device>,
     pub(super) clock: Option<DeviceClock>,
     pub(super) full_subgroups: bool,
+    pub(super) executables: Option<khr::pipeline_executable_properties::Device>,
 }
 
 /// Closed devices and their adapters, which live as long as the process.
@@ -66,9 +67,12 @@ impl LogicalDevice {
         // SAFETY: the device was just created, with one queue of this family.
         let queue = unsafe { device.get_device_queue(family, 0) };
         let marker = features.has(amd::buffer_marker::NAME).then(|| amd::buffer_marker::Device::new(instance, &device));
+        let executables =
+            features.reports_executables().then(|| khr::pipeline_executable_properties::Device::new(instance, &device));
         Ok(Self {
             queue,
             marker,
+            executables,
             clock: DeviceClock::find(adapter, &device, &features),
             full_subgroups: features.full_subgroups(),
             device,

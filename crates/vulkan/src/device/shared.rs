@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ash::{amd, vk};
+use ash::{amd, khr, vk};
 
 use super::clock::DeviceClock;
 use super::ledger::Ledger;
@@ -19,6 +19,8 @@ pub(crate) struct DeviceShared {
     pub(crate) queue: Queue,
     pub(crate) marker: Option<amd::buffer_marker::Device>,
     pub(crate) full_subgroups: bool,
+    /// Queries of compiled pipelines, if the driver has them and the program asks for them.
+    pub(crate) executables: Option<khr::pipeline_executable_properties::Device>,
     /// The accounting of the device's segments.
     pub(crate) ledger: Arc<Ledger>,
     /// How long a wait lasts without progress before the device counts as lost.
@@ -38,6 +40,7 @@ impl DeviceShared {
             queue: Queue::new(logical.queue, adapter.family),
             marker: logical.marker,
             full_subgroups: logical.full_subgroups,
+            executables: logical.executables,
             ledger: Arc::default(),
             timeout,
             clock: logical.clock,
@@ -131,6 +134,7 @@ impl Drop for DeviceShared {
             marker: self.marker.take(),
             clock: self.clock,
             full_subgroups: self.full_subgroups,
+            executables: self.executables.take(),
         };
         logical.close(&self.adapter);
     }

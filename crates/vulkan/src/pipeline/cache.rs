@@ -38,7 +38,7 @@ impl PipelineCache {
     /// Creates the cache, with the content of the file if that is sound. Never fails: without a
     /// cache, only compilation is slower.
     pub(super) fn load(device: &Arc<DeviceShared>, folder: Option<&Path>) -> Self {
-        let file = folder.map(|folder| CacheFile::new(device.adapter.file_identity(), folder, PIPELINES));
+        let file = folder.map(|folder| CacheFile::new(device.adapter.files.clone(), folder, PIPELINES));
         let blob = file.as_ref().and_then(read);
         let checksum = blob.as_deref().map(checksum);
         let raw = create(&device.raw, blob.as_deref().unwrap_or(&[])).or_else(|_| create(&device.raw, &[]));

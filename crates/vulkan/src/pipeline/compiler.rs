@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ash::vk;
+use dml_environment::PIPELINE_DISASSEMBLY;
 use dml_gpu::PipelineOptions;
 
 use super::cache::PipelineCache;
@@ -11,6 +12,7 @@ use super::compute::Pipeline;
 use super::layout::Layouts;
 use crate::device::DeviceShared;
 use crate::error::Error;
+use crate::imitated_faults;
 
 /// The state that a device's pipelines share. Any number of threads may use it at a time.
 pub(crate) struct Compiler {
@@ -62,6 +64,7 @@ impl Compiler {
             }
         }
 
+        imitated_faults::compiling(name, options.optimised)?;
         let layout = self.layouts.get(device, push_bytes)?;
         let module_info = vk::ShaderModuleCreateInfo::default().code(spirv);
         // SAFETY: the device is valid; the words live through the call. The caller ensures that
@@ -81,10 +84,17 @@ impl Compiler {
             stage = stage.push_next(&mut subgroup);
         }
         // Any launch may be split into parts, whose workgroup indices do not begin at 0.
-        let info = vk::ComputePipelineCreateInfo::default()
-            .flags(vk::PipelineCreateFlags::DISPATCH_BASE)
-            .stage(stage)
-            .layout(layout.raw);
+        let mut flags = vk::PipelineCreateFlags::DISPATCH_BASE;
+        if device.executables.is_some() {
+            flags |= vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR;
+            if PIPELINE_DISASSEMBLY.get().is_some() {
+                flags |= vk::PipelineCreateFlags::CAPTURE_INTERNAL_REPRESENTATIONS_KHR;
+            }
+        }
+        if !options.optimised {
+            flags |= vk::PipelineCreateFlags::DISABLE_OPTIMIZATION;
+        }
+        let info = vk::ComputePipelineCreateInfo::default().flags(flags).stage(stage).layout(layout.raw);
         // SAFETY: module, layout and cache belong to this device, or the cache is null; `info` and
         // everything it points to live through the call. The layout has the push constants, and the
         // adapter has the subgroup size. The driver synchronises the cache.

@@ -32,6 +32,10 @@ impl Pipeline {
         self.inner.push_bytes
     }
 
+    pub(crate) fn device(&self) -> &DeviceShared {
+        &self.inner.device
+    }
+
     pub(crate) fn raw(&self) -> vk::Pipeline {
         self.inner.raw
     }

@@ -3,6 +3,7 @@
 mod cache;
 mod compiler;
 mod compute;
+mod executables;
 mod layout;
 
 pub use compute::Pipeline;

@@ -1,5 +1,5 @@
-//! Times of the device: timestamps, spans around commands, and the device's clock beside the
-//! host's.
+//! Times of the device: timestamps, spans around commands, and the relation of the device's clock
+//! to the host's.
 
 mod pool;
 mod spans;

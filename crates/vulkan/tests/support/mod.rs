@@ -1,4 +1,4 @@
-//! What the tests share: the adapter under test and one kernel.
+//! Shared by the tests: the adapter under test and one kernel.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -11,7 +11,7 @@ pub fn open() -> Gpu {
     open_in("shared")
 }
 
-/// As [`open`], with a pipeline cache of its own, which starts empty.
+/// As [`open`], with a separate, empty pipeline cache.
 pub fn open_in(name: &str) -> Gpu {
     let adapters = dml_vulkan::adapters().expect("a Vulkan adapter");
     adapters[0]
@@ -19,12 +19,12 @@ pub fn open_in(name: &str) -> Gpu {
         .expect("the adapter opens")
 }
 
-/// Where [`open_in`] keeps its cache.
+/// The folder of the cache of [`open_in`].
 pub fn cache_dir(name: &str) -> std::path::PathBuf {
     std::env::temp_dir().join(format!("dml-vulkan-test-{}-{name}", std::process::id()))
 }
 
-/// Fails if the validation layer had complaints.
+/// Fails if the validation layer reported errors.
 pub fn assert_valid() {
     assert_eq!(dml_vulkan::validation_errors(), 0, "validation errors");
 }
@@ -49,11 +49,16 @@ pub fn add_push([a, b, out]: [&Segment; 3], n: u32) -> [u8; 32] {
     push
 }
 
-/// A segment that the host filled.
+/// A segment with these values.
 pub fn upload(gpu: &Gpu, values: &[f32]) -> Segment {
     let segment = gpu.allocate(values.len() as u64 * 4, MemoryClass::Upload).expect("memory");
     write(&segment, values);
     segment
+}
+
+/// Memory of `count` f32 that the host reads.
+pub fn readback(gpu: &Gpu, count: u64) -> Segment {
+    gpu.allocate(count * 4, MemoryClass::Readback).expect("memory")
 }
 
 /// Fills mapped memory.

@@ -1,4 +1,4 @@
-"""`bench`: named suites on dml and on every other device present, in one process, with ratios."""
+"""`bench`: named suites on dml and on every other available device, in one process, with ratios."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ _SUITES: dict[str, Callable[[Bench], list[Row]]] = {
     "linear": linear.run,
     "linalg": linalg.run,
 }
-# Figures are on disk at most so many seconds after they were found.
+# Results are written to disk at most this many seconds after they were measured.
 _WRITE_EVERY_S = 2.0
 
 
 def run(suites: list[str], names: list[str] | None, *, quick: bool, limit: float, target: str | None) -> int:
-    """Run suites, print a table each, and write the figures to `target`."""
-    # float32 is float32 on every device: cuDNN's convolutions would use TF32, which has 10 bits of
-    # significand.
+    """Run suites, print a table for each, and write the results to `target`."""
+    # So that float32 is float32 on every device: cuDNN's convolutions would use TF32, whose
+    # significand has 10 bits.
     torch.backends.cudnn.allow_tf32 = False
     wanted = names or ["dml", "cpu", *(["cuda"] if torch.cuda.is_available() else [])]
     # Once a PrivateUse1 backend is registered, PyTorch's autograd engine has no streams for CUDA
@@ -90,8 +90,8 @@ def run(suites: list[str], names: list[str] | None, *, quick: bool, limit: float
 
 
 class _Report:
-    """All figures so far, and the file that they go to as they come: a run that is stopped has kept
-    them.
+    """All results so far, and the file to which they are written, so that a run that is stopped
+    keeps them.
     """
 
     def __init__(self, target: str | None, quick: bool) -> None:
@@ -104,20 +104,18 @@ class _Report:
         self._written = time.monotonic()
 
     def add(self, suite: str, row: Row) -> None:
-        """Take over a row's figures, with those that an earlier run of the suite on other devices
-        left.
-        """
+        """Add a row, with the results that an earlier run of the suite left for other devices."""
         known = self._suites.setdefault(suite, {}).setdefault(row.name, dataclasses.replace(row, values={}))
         known.values.update(row.values)
 
     def found(self, suite: str, row: Row) -> None:
-        """Take over a row that just got a figure."""
+        """Update a row that just got a result."""
         self.add(suite, row)
         if self._target and time.monotonic() - self._written > _WRITE_EVERY_S:
             self.write()
 
     def rows(self, suite: str) -> list[Row]:
-        """Return a suite's rows, with the devices in the order in which they were asked for."""
+        """Return a suite's rows, with the devices in the requested order."""
         order = list(self.described)
         rows = list(self._suites.get(suite, {}).values())
         for row in rows:
@@ -153,7 +151,7 @@ class _Report:
 
 
 def describe(device: torch.device) -> str:
-    """Return the name of a device, with what computes on the CPU."""
+    """Return the name of a device; for the CPU with its number of threads."""
     if device.type == "cpu":
         return f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads"
     module = torch.get_device_module(device)
@@ -171,7 +169,7 @@ def _measure(
 
         def tell(text: str) -> None:
             status.update(f"{suite}: {text}")
-            if not console.is_terminal:  # where no status is seen, a run that is stopped has said what it found
+            if not console.is_terminal:  # there is no status line, and a stopped run would have printed nothing
                 console.print(f"{suite}: {text}", highlight=False)
 
         bench = Bench(devices, quick, limit, tell, lambda row: report.found(suite, row))

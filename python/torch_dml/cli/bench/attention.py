@@ -1,4 +1,4 @@
-"""Suite `attention`: causal attention of growing length in bfloat16, forward, and with its
+"""Suite `attention`: causal attention of increasing sequence length in bfloat16, forward, and with
 gradients.
 """
 
@@ -12,13 +12,13 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch_dml.cli.bench.measure import Bench, Row
 
 _HEADS = 16
-# So many positions in all, as the sequences grow longer.
+# Total number of positions of a batch, whatever the length of sequences.
 _POSITIONS = 16_384
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure heads of 64 and 128. Counted is half of what would take no mask, and 2.5 times that
-    for gradients.
+    """Measure heads of 64 and 128. Operations are counted as half of those without a mask, and 2.5
+    times that for gradients.
     """
     rows = []
     for head in (64, 128):

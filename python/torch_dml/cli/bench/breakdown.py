@@ -21,12 +21,12 @@ from rich.table import Table
 from torch_dml import engine, loader
 from torch_dml._version import __version__
 
-# Calls between two synchronisations: a queue that fills up would make the host wait for the device.
+# Calls between two synchronisations: a queue that is full would make the host wait for the device.
 _CALLS = 1000
 _WIDTH = 120
 
-# Stages in the order in which a call meets them, and what they are. The engine measures those from
-# "unpack" on.
+# Stages in the order in which a call passes them, and their descriptions. The engine measures those
+# from "unpack" on.
 STAGES = {
     "python": "Python",
     "dispatcher": "dispatcher",
@@ -38,7 +38,7 @@ STAGES = {
     "record": "record",
     "submit": "submit",
 }
-# What the thread that submits does meanwhile; it is no part of the call's time.
+# Stages of the submission thread, which run at the same time and are not part of the call's time.
 BESIDE = {"record": "record, beside", "submit": "submit, beside"}
 
 _Loop = Callable[[torch.Tensor, int], None]
@@ -46,12 +46,12 @@ _Loop = Callable[[torch.Tensor, int], None]
 
 @dataclass
 class Split:
-    """What one call costs the host, in microseconds."""
+    """The host's time of one call, in microseconds."""
 
     name: str
     stages_us: dict[str, float]
-    beside_us: dict[str, float]  # of each command that another thread recorded meanwhile; empty if there was none
-    plain_us: float  # the whole call while nothing is measured
+    beside_us: dict[str, float]  # for each command that another thread recorded meanwhile; empty if there was none
+    plain_us: float  # the whole call without measuring stages
     clock_us: float  # what reading the clock at both ends of a stage costs; subtracted from the stages
 
     @property
@@ -81,7 +81,7 @@ def _fill(x: torch.Tensor, calls: int) -> None:
         x.fill_(1.0)
 
 
-# What the plugin calls the operator, how it is written, the tensor's sizes, and the loop.
+# The operator's name in the plugin, its description, the tensor's sizes, and the loop.
 _CASES: list[tuple[str, str, tuple[int, ...], _Loop]] = [
     ("add", "x + x, 16 elements", (16,), _add),
     ("relu", "x.relu(), 16 elements", (16,), _relu),
@@ -91,13 +91,13 @@ _CASES: list[tuple[str, str, tuple[int, ...], _Loop]] = [
 
 
 def run(device_name: str, *, quick: bool, target: str | None) -> int:
-    """Measure, print a table, and write the figures to `target`."""
+    """Measure, print a table, and write the results to `target`."""
     loader.load()
     device = torch.device(device_name)
     module = torch.get_device_module(device)
     console = Console()
-    # A narrow window wraps the lines of a whole table rather than getting one with the names cut
-    # off.
+    # In a narrow window the lines of a whole table are wrapped, instead of a table with truncated
+    # names.
     console.width = max(console.width, _WIDTH)
     name = module.get_device_name(device)
     with console.status("breakdown ...") as status:
@@ -137,11 +137,11 @@ def run(device_name: str, *, quick: bool, target: str | None) -> int:
 
 
 def split(device: torch.device, operator: str, name: str, sizes: tuple[int, ...], loop: _Loop, *, rounds: int) -> Split:
-    """Split the time of a call.
+    """Measure how the time of a call is divided among stages.
 
-    The engine tells the time of its own stages and of what lies outside of them. Outside, when a
-    loop in C++ makes the calls, is the dispatcher; what is outside beyond that when Python makes
-    them is Python's.
+    The engine measures its own stages and the time outside of them. If a loop in C++ makes the
+    calls, the time outside is the dispatcher's; if Python makes them, what is outside in addition
+    is Python's.
     """
     module = torch.get_device_module(device)
     index = device.index if device.index is not None else module.current_device()
@@ -165,7 +165,7 @@ def split(device: torch.device, operator: str, name: str, sizes: tuple[int, ...]
     cpp: list[dict[str, Any]] = []
     plain: list[float] = []
     for _ in range(rounds + 1):
-        # In turns, so that a slow moment of the machine meets all alike.
+        # Alternately, so that a slow phase of the machine affects both.
         python.append(measured(from_python))
         cpp.append(measured(from_cpp))
         module.synchronize(device)

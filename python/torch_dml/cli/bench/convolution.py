@@ -1,4 +1,4 @@
-"""Suite `conv`: the convolutions of ResNet-50 at batch 32, in three passes."""
+"""Suite `conv`: the convolutions of ResNet-50 at batch size 32, in three passes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 from torch_dml.cli.bench.measure import Bench, Row
 
-# Channels in and out, width of the square kernel, stride, width of the square picture.
+# Channels in and out, width of the square kernel, stride, width of the square image.
 _LAYERS = [
     (3, 64, 7, 2, 224),
     (64, 64, 3, 1, 56),
@@ -23,7 +23,7 @@ _LAYERS = [
     (512, 2048, 1, 1, 7),
 ]
 _QUICK = [(16, 16, 3, 1, 14), (16, 32, 1, 2, 14)]
-# Which gradients convolution_backward is asked for: of the input, the weight, the bias.
+# The gradients that convolution_backward computes: of the input, the weight, the bias.
 _PASSES = {"forward": None, "backward data": [True, False, False], "backward weight": [False, True, False]}
 
 
@@ -55,7 +55,7 @@ def _layer(bench: Bench, batch: int, layer: tuple[int, int, int, int, int], dtyp
         amount = 2 * out.numel() * given * kernel * kernel / 1e12
         for name, wanted in _PASSES.items():
             if name == "backward data" and given == 3:
-                continue  # nobody needs a picture's gradient
+                continue  # the gradient of the network's input is not needed
             bench.take(rows[name], device, _pass(x, w, gradient, stride, kernel // 2, wanted), amount)
     return [row for row in rows.values() if row.values]
 

@@ -1,4 +1,4 @@
-"""Suite `fft`: Fourier transforms of complex64 and of float32, one long one, batches of short ones,
+"""Suite `fft`: Fourier transforms of complex64 and of float32: one long one, batches of short ones,
 and images.
 """
 
@@ -14,8 +14,8 @@ _Transform = Callable[[torch.Tensor], torch.Tensor]
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure transforms out of place. Counted is what has to be read and written once, whatever
-    is.
+    """Measure transforms out of place. Bytes are those that have to be read and written at least,
+    whatever an implementation does.
     """
     most = 1 << (12 if bench.quick else 24)
     sides = (16,) if bench.quick else (64, 256, 1024)

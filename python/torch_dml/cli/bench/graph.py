@@ -20,7 +20,7 @@ _NET = "8-64-64-4 tanh MLP"
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure eager and replayed work on every device; the CPU has no graphs."""
+    """Measure eager execution and graph replay on every device; the CPU has no graphs."""
     return [*_inference(bench), *_training(bench)]
 
 
@@ -79,7 +79,7 @@ def _training(bench: Bench) -> list[Row]:
 
 def _step(device: torch.device, x: torch.Tensor, t: torch.Tensor, *, fused: bool) -> _Work:
     model = mlp().to(device)
-    # Capturable: the steps are counted on the device. The CPU does not know it.
+    # Capturable: steps are counted on the device. The CPU does not support it.
     optimizer = torch.optim.Adam(model.parameters(), fused=fused, capturable=fused and device.type != "cpu")
 
     def step() -> None:
@@ -91,12 +91,12 @@ def _step(device: torch.device, x: torch.Tensor, t: torch.Tensor, *, fused: bool
 
 
 def _captured(device: torch.device, work: _Work) -> tuple[_Work | None, Any]:
-    """Return what replays `work`, and what `work` returned when it was captured."""
+    """Return a function that replays `work`, and the result of `work` when it was captured."""
     if device.type == "cpu":
         return None, None
     module = torch.get_device_module(device)
     aside: Any = nullcontext()
-    if device.type == "cuda":  # which wants gradients to have been made on another stream than its default one
+    if device.type == "cuda":  # requires gradients that were allocated on another stream than the default one
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         aside = torch.cuda.stream(stream)

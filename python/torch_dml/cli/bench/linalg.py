@@ -12,8 +12,8 @@ _Work = Callable[[torch.Tensor], object]
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure each. Counted are the operations of the textbooks' algorithms, whatever a device's
-    takes.
+    """Measure each. Operations are those of the textbook algorithms, whatever an implementation
+    does.
     """
     large, middle, count, small = (64, 16, 8, 8) if bench.quick else (4096, 512, 10_000, 32)
     generator = torch.Generator().manual_seed(0)
@@ -22,7 +22,7 @@ def run(bench: Bench) -> list[Row]:
         n = sizes[-1]
         general = torch.randn(sizes, generator=generator)
         positive = general @ general.mT / n + torch.eye(n)
-        # Operations, of a matrix of n rows, divided by n^3.
+        # Operations for a matrix of n rows, divided by n^3.
         for name, matrix, operations, work in (
             ("cholesky", positive, 1 / 3, torch.linalg.cholesky),
             ("lu_factor", general, 2 / 3, torch.linalg.lu_factor),
@@ -52,7 +52,7 @@ def _on(matrix: torch.Tensor, work: _Work) -> Callable[[], object]:
 
 
 def _solve(matrix: torch.Tensor) -> object:
-    """Solve for as many right sides as there are rows."""
+    """Solve for as many right-hand sides as there are rows."""
     return torch.linalg.solve(matrix, matrix.mT)
 
 

@@ -1,4 +1,4 @@
-"""Suite `matmul`: products of matrices, their speed, and their error against float64."""
+"""Suite `matmul`: the speed of matrix products, and their error against float64."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from torch_dml.cli.bench.measure import Bench, Row
 
 _SAMPLES = 256
 _HALVES = (torch.float16, torch.bfloat16)
-# Of each operand, whether it lies transposed ("t") or not ("n").
+# For each operand, whether it is transposed in memory ("t") or not ("n").
 _LAYOUTS = ("nn", "nt", "tn", "tt")
 
 
 @dataclass(frozen=True)
 class _Case:
-    """[batch, m, k] by [batch, k, n]; a batch of 0 is `mm`."""
+    """[batch, m, k] by [batch, k, n]; a batch of 0 means `mm`."""
 
     dtype: torch.dtype
     m: int
@@ -31,7 +31,7 @@ class _Case:
 
     @property
     def name(self) -> str:
-        """What the row is called."""
+        """The row's name."""
         kind = str(self.dtype).removeprefix("torch.")
         batch = f"{self.batch} of " if self.batch else ""
         layout = "" if self.layout == "nn" else f" {self.layout}"
@@ -40,15 +40,15 @@ class _Case:
 
     @property
     def is_few(self) -> bool:
-        """Whether few rows read a matrix for little work."""
+        """Whether it has few rows, so that reading the matrix takes longer than computing."""
         return self.m * 8 < self.n
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure square products of growing size, their layouts, batches, and few rows.
+    """Measure square products of increasing size, their memory layouts, batches, and few rows.
 
-    Too slow a size ends a device's series. "high" is measured beside the other devices' "highest",
-    than which it is to be no less exact, and "medium" beside their "medium".
+    A device's series ends at a size that is too slow. "high" is compared with the other devices'
+    "highest", since it has to be as accurate, and "medium" with their "medium".
     """
     rows = []
     too_slow: set[tuple[torch.device, torch.dtype]] = set()
@@ -68,8 +68,8 @@ def _cases(quick: bool) -> Iterator[_Case]:
     for dtype, layout in itertools.product((torch.float32, *_HALVES), _LAYOUTS[1:]):
         yield _Case(dtype, layouts, layouts, layouts, layout)
     for dtype in (torch.float32, *_HALVES):
-        # Batches of squares, and what attention makes of 8 sequences of 12 heads: scores, and what
-        # these weigh.
+        # Batches of squares, and the products of attention for 8 sequences of 12 heads: scores, and
+        # weights times values.
         batch, length = (2, 64) if quick else (96, 1024)
         for layout in _LAYOUTS:
             yield _Case(dtype, length // 2, length // 2, length // 2, layout, batch)
@@ -118,7 +118,7 @@ def sampled_error(a: torch.Tensor, b: torch.Tensor, product: torch.Tensor) -> fl
     """Return the largest error of sampled elements against float64, relative to the elements' root
     mean square.
     """
-    if product.dim() == 3:  # of a batch, those of its last matrix
+    if product.dim() == 3:  # for a batch, sample its last matrix
         a, b, product = a[-1], b[-1], product[-1]
     n, m = product.shape
     generator = torch.Generator().manual_seed(0)

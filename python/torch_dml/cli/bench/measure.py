@@ -1,5 +1,5 @@
-"""How a figure is taken: warm-up, several repeats, the median; and a way out of what would take too
-long.
+"""How a result is measured: warm-up, several repeats, the median; and a limit for what would take
+too long.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ import torch
 
 Work = Callable[[], Any]
 
-# As many calls in a row as take so long are a repeat where a suite does not say how many: what
-# waiting for the device costs (some 30 µs, which single calls of 0.1 ms would be charged with) is
-# then small beside them, and hundreds of figures take minutes.
+# Unless a suite chooses the number of calls, a repeat is as many calls as take this time: waiting
+# for the device (about 30 µs, which would be added to single calls of 0.1 ms) is then small in
+# comparison, and hundreds of results take minutes.
 _REPEAT_S = 0.005
 
 
 @dataclass
 class Row:
-    """One thing measured, on every device."""
+    """One measurement, on every device."""
 
     name: str
     unit: str
     more_is_better: bool
     values: dict[str, float] = field(default_factory=dict)
-    bound: str = ""  # the peak of an adapter that bounds it: "float32", "half", "memory"
-    group: str = ""  # rows of one group have a geometric mean of their ratios
+    bound: str = ""  # the adapter's peak that limits it: "float32", "half", "memory"
+    group: str = ""  # the ratios of rows in a group have a geometric mean
 
     def speedup(self, one: str, other: str) -> float | None:
-        """Return how many times as fast `one` is as `other`; None for what is no speed or was
-        skipped.
+        """Return the speed of `one` divided by that of `other`; None if the row is not a speed or
+        was skipped.
         """
         a, b = self.values.get(one), self.values.get(other)
         if not a or not b or self.unit == "error":
@@ -55,18 +55,18 @@ class Row:
 
 @dataclass(frozen=True)
 class Mean:
-    """What the ratios of a group of rows come to."""
+    """The mean ratio of a group of rows."""
 
     group: str
     ratio: float  # the geometric mean
     count: int
-    worst: str  # the row with the least ratio
+    worst: str  # the row with the smallest ratio
     least: float
 
 
 def means(rows: list[Row], one: str, other: str) -> list[Mean]:
-    """Return how many times as fast `one` is as `other` in each group, over the rows that have
-    figures of both.
+    """Return the mean ratio of the speeds of `one` and `other` in each group, over the rows that
+    have results for both.
     """
     groups: dict[str, dict[str, float]] = {}
     for row in rows:
@@ -83,22 +83,22 @@ def means(rows: list[Row], one: str, other: str) -> list[Mean]:
 
 @dataclass
 class Bench:
-    """What a suite is run with."""
+    """The settings of a suite's run."""
 
     devices: list[torch.device]
     quick: bool
     limit_s: float
     tell: Callable[[str], None]
-    found: Callable[[Row], None] = lambda _: None  # called whenever a row got a figure
+    found: Callable[[Row], None] = lambda _: None  # called when a row got a result
 
     @property
     def repeats(self) -> int:
-        """Repeats of which the median is taken."""
+        """Number of repeats of which the median is taken."""
         return 3 if self.quick else 7
 
     def take(self, row: Row, device: torch.device, work: Work, amount: float) -> None:
-        """Put into a row what `work` reaches of `amount` a second; nothing when it takes longer
-        than the limit.
+        """Measure `work`, of which one call processes `amount`, and store the amount per second in
+        a row; nothing if it takes longer than the limit.
         """
         self.tell(f"{row.name} on {device}")
         seconds = self.seconds(device, work)
@@ -106,20 +106,20 @@ class Bench:
             self.put(row, device, amount / seconds)
 
     def put(self, row: Row, device: torch.device, value: float) -> None:
-        """Put a figure into a row, and tell it."""
+        """Store a result in a row, and report it."""
         row.values[str(device)] = value
         self.found(row)
         self.tell(f"{row.name} on {device}: {value:.4g} {row.unit}")
 
     def seconds(self, device: torch.device, work: Work, times: int | None = None) -> float | None:
-        """Return the seconds that `work` takes when it runs `times` times in a row; None when over
-        the limit.
+        """Return the seconds that one call of `work` takes when it is called `times` times in a
+        row; None if over the limit.
 
-        As often as makes a repeat long enough where `times` is None. After the limit there are no
-        more repeats.
+        If `times` is None, a repeat has as many calls as make it long enough. After the limit there
+        are no more repeats.
         """
         least = times or 1
-        # The first call may have compiled something.
+        # The first call may have compiled kernels.
         if _timed(device, work, 1)[1] * least > self.limit_s and _timed(device, work, 1)[1] * least > self.limit_s:
             return None
         if times is None:
@@ -135,7 +135,9 @@ class Bench:
         return statistics.median(taken)
 
     def host_and_total(self, device: torch.device, work: Work, times: int) -> tuple[float, float] | None:
-        """Return what one call costs: until it returns, and until the device has done all calls."""
+        """Return the time of one call: until it returns, and until the device has finished all
+        calls.
+        """
         _timed(device, work, 1)
         if _timed(device, work, 100)[1] * times / 100 > self.limit_s:
             return None
@@ -145,7 +147,7 @@ class Bench:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait for a device; the CPU is never behind."""
+    """Wait for a device; not needed for the CPU."""
     if device.type != "cpu":
         torch.get_device_module(device).synchronize(device)
 

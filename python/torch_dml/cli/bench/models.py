@@ -23,13 +23,15 @@ _MIB = 1 << 20
 class _Case:
     name: str
     make: Callable[[], nn.Module]
-    # Inputs and targets; what the network returns of them is the loss where there are no targets.
+    # Inputs and targets. Without targets, the network's output is the loss.
     data: Callable[[], tuple[Any, Any]]
     mixed: torch.dtype | None = None
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure each network on each device, one at a time: none shares its memory with another."""
+    """Measure each network on each device, one at a time, so that no other network occupies
+    memory.
+    """
     rows = []
     for case in _cases(bench.quick):
         for mixed in (None, case.mixed) if case.mixed else (None,):
@@ -111,7 +113,7 @@ def _cases(quick: bool) -> list[_Case]:
 
 
 def _vision(quick: bool) -> list[_Case]:
-    """Return torchvision's networks; none where it is not installed."""
+    """Return torchvision's networks; none if it is not installed."""
     try:
         from torchvision import models
     except ImportError:

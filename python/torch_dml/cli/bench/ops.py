@@ -1,4 +1,4 @@
-"""Suite `ops`: what single operators cost."""
+"""Suite `ops`: the cost of single operators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ _MIB = 1 << 20
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure small operators (host time), big ones (bandwidth) and the way back to the host."""
+    """Measure small operators (host time), large ones (bandwidth) and reading results back to the
+    host.
+    """
     return [*_small(bench), *_round_trip(bench), *_big(bench)]
 
 
@@ -44,7 +46,7 @@ def _big(bench: Bench) -> list[Row]:
     size = 16 * _MIB if bench.quick else 256 * _MIB
     count = size // 4
     label = f"{size // _MIB} MiB"
-    # Name, bytes read and written, and the work on two matrices of 1,024 columns.
+    # Name, bytes read and written, and the operator on two matrices of 1,024 columns.
     cases: list[tuple[str, int, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]]] = [
         (f"a + b, {label} each", 3 * size, lambda a, b: a + b),
         (f"exp(a), {label}", 2 * size, lambda a, _: a.exp()),

@@ -1,6 +1,6 @@
-"""What GPUs could reach at most, from their vendors' data sheets: Vulkan does not tell.
+"""Peak performance of GPUs, from their vendors' data sheets, since Vulkan does not report it.
 
-Dense figures, with sums in float32 where the vendor names both kinds.
+Dense figures, with accumulation in float32 if the vendor lists both kinds.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ class Peak:
     memory: float  # GB/s
 
     def of(self, bound: str) -> float | None:
-        """Return the peak that bounds a row: "float32", "half" or "memory"; None for any other."""
+        """Return the peak that limits a row: "float32", "half" or "memory"; None for any other."""
         found: float | None = getattr(self, bound, None) if bound else None
         return found
 
 
-# Parts of the names that drivers report; the first that is in the name counts.
+# Parts of the names that drivers report; the first that matches counts.
 _PEAKS = {
     "H200": Peak(66.9, 989.4, 4_800),
     "H100 80GB HBM3": Peak(66.9, 989.4, 3_350),
@@ -35,5 +35,5 @@ _PEAKS = {
 
 
 def peak(name: str) -> Peak | None:
-    """Return the peaks of the GPU of this name, if they are in the table."""
+    """Return the peaks of the GPU with this name, if they are in the table."""
     return next((found for part, found in _PEAKS.items() if part in name), None)

@@ -1,5 +1,5 @@
-"""Suite `rows`: what should run at the speed of memory: norms, softmax, losses, random numbers,
-sorting; lists.
+"""Suite `rows`: operators that should run at the speed of memory: norms, softmax, losses, random
+numbers, sorting; lists.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch_dml.cli.bench.measure import Bench, Row
 
 _Work = Callable[[torch.Tensor, torch.Tensor], object]
 
-# Of lists of tensors as an optimizer has them, of this many elements each.
+# Lists of tensors like those of an optimizer, with this many elements each.
 _ELEMENTS = 64
 _LISTS: dict[str, Callable[[list[torch.Tensor], list[torch.Tensor]], object]] = {
     "_foreach_add_ of a number": lambda x, _: torch._foreach_add_(x, 1.0),
@@ -25,8 +25,8 @@ _LISTS: dict[str, Callable[[list[torch.Tensor], list[torch.Tensor]], object]] = 
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure each on a matrix of 4,096 columns. Counted is what has to be read and written once,
-    whatever is.
+    """Measure each on a matrix of 4,096 columns. Bytes are those that have to be read and written
+    at least, whatever an implementation does.
     """
     height, width = (64, 512) if bench.quick else (16_384, 4_096)
     size = height * width * 4

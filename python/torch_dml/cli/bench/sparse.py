@@ -1,5 +1,5 @@
-"""Suite `sparse`: products of sparse and dense matrices, coalescing, steps of an embedding with
-sparse gradients.
+"""Suite `sparse`: products of sparse and dense matrices, coalescing, training steps of an embedding
+with sparse gradients.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _Case = tuple[Row, Callable[[torch.device], _Work], float]
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure what graph networks and recommenders do. Counted of products is what each nonzero
-    multiplies and adds.
+    """Measure the operators of graph networks and recommenders. The operations of a product are the
+    multiplications and additions of its nonzeros.
     """
     generator = torch.Generator().manual_seed(0)
     cases = [*_products(bench, generator), _coalesce(bench, generator), *_embedding(bench, generator)]
@@ -28,7 +28,9 @@ def run(bench: Bench) -> list[Row]:
 
 
 def _products(bench: Bench, generator: torch.Generator) -> list[_Case]:
-    """A random matrix of ten nonzeros a row, times dense ones, and the gradient by these."""
+    """A random matrix with ten nonzeros a row, times dense ones, and the gradient with respect to
+    these.
+    """
     n, each = (1_000 if bench.quick else 100_000), 10
     crow = torch.arange(0, each * n + 1, each)
     col = torch.randint(0, n, (n, each), generator=generator).sort(1).values.flatten()
@@ -57,7 +59,7 @@ def _gradient(sparse: torch.Tensor, dense: torch.Tensor, device: torch.device) -
 
 
 def _coalesce(bench: Bench, generator: torch.Generator) -> _Case:
-    """Entries of a square matrix, about every second of which shares its place with another."""
+    """Entries of a square matrix, about half of which have the position of another one."""
     entries = 10_000 if bench.quick else 1_000_000
     side = int(entries**0.5)
     indices, values = (
@@ -75,7 +77,7 @@ def _coalesce(bench: Bench, generator: torch.Generator) -> _Case:
 
 
 def _embedding(bench: Bench, generator: torch.Generator) -> list[_Case]:
-    """Steps of a table of which a batch touches few rows."""
+    """Training steps of an embedding table of which a batch uses few rows."""
     rows, width, batch = (1_000, 16, 64) if bench.quick else (1_000_000, 64, 8_192)
     weight = torch.randn(rows, width, generator=generator)
     tokens = torch.randint(0, rows, (batch,), generator=generator)

@@ -16,7 +16,7 @@ _Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure a step of the digits' network and of a perceptron."""
+    """Measure a step of the network for digits and of a perceptron."""
     images, labels = torch.rand(_BATCH, 1, 8, 8), torch.randint(10, (_BATCH,))
     inputs, wanted = torch.randn(_BATCH, 8), torch.randn(_BATCH, 4)
     return [

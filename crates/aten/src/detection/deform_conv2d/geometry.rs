@@ -1,11 +1,11 @@
-//! Where the elements of deformed kernels are.
+//! Checked sizes of a deformable convolution.
 
 use crate::check;
 use crate::operator::error::Result;
 use dml_compute::detection::deform_conv2d::geometry::Geometry;
 use dml_compute::view::View;
 
-/// Checks sizes and finds those of the result.
+/// Checks sizes and computes the result's sizes.
 ///
 /// # Errors
 /// `RuntimeError` as on the CPU.

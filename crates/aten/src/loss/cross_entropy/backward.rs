@@ -1,17 +1,28 @@
 //! The gradient of cross-entropy: `(softmax - one hot) * scale`, with a scale for each row.
 
+use crate::loss::cross_entropy::problem::{Given, prepared};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::{check, operators};
-use dml_compute::loss::cross_entropy::backward::{BackwardArguments, BackwardSpec, unaligned};
+use crate::{check, group, operators};
+use dml_compute::loss::cross_entropy::backward::gradient;
 use dml_compute::loss::reduce::Reduce;
 use dml_compute::movement::copy::as_contiguous;
-use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::View;
 
 operators! {
-    backward(grad_output, self, target, weight, reduction, ignore_index, label_smoothing, statistics, total) {
+    backward(grad_output, self, {Options}, statistics, total).declines() {
         "torch_dml::cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, float label_smoothing, Tensor statistics, Tensor? total) -> Tensor",
+    }
+}
+
+group! {
+    /// What the loss took beside its input.
+    struct Options<'a> {
+        target: &'a View,
+        weight: Option<&'a View>,
+        reduction: i64,
+        ignore_index: i64,
+        label_smoothing: f64,
     }
 }
 
@@ -19,15 +30,21 @@ fn backward(
     call: &mut Call,
     grad: &View,
     input: &View,
-    target: &View,
-    weight: Option<&View>,
-    reduction: i64,
-    ignore: i64,
-    smoothing: f64,
+    options: Options,
     statistics: &View,
     total: Option<&View>,
 ) -> Result<()> {
-    let p = crate::loss::cross_entropy::problem::checked(call, input, target, weight, reduction, ignore, smoothing)?;
+    let Options { target, weight, reduction, ignore_index: ignore, label_smoothing: smoothing } = options;
+    let given = Given { input, target, weight, reduction, ignore, smoothing, widen: true };
+    check!(
+        given.is_fused(),
+        Runtime,
+        "{}: expected logits and the indices of classes, but got {} and {}",
+        call.name,
+        input.describe(),
+        target.describe()
+    );
+    let p = prepared(call, given)?;
     let total = total.filter(|_| p.reduction == Reduce::Mean);
     check!(
         statistics.sizes[..] == [2, p.extent.rows]
@@ -45,22 +62,7 @@ fn backward(
     );
     let grad = as_contiguous(call, grad)?;
     let out = call.empty_strided(p.input.dtype, &p.input.sizes, &p.input.strides)?;
-    let of = p.spec(&[&out]);
-    let groups = of.rows.rows.groups(&p.extent);
-    let arguments = BackwardArguments {
-        out: &out,
-        grad: &grad,
-        input: &p.input,
-        target: &p.target,
-        weight: p.weight.as_ref(),
-        statistics,
-        total,
-        ignore: p.ignore,
-        smoothing: Number::Double(p.smoothing),
-        extent: p.extent,
-    };
-    let chunk = unaligned(&of.rows, p.extent.inner, of.input, &[p.input.data, out.data]);
-    call.run(&BackwardSpec { of, grad: grad.dtype, reduction: p.reduction, chunk }, &arguments, groups)?;
+    gradient(call, &p, &grad, statistics, total, &out)?;
     call.ret(out);
     Ok(())
 }

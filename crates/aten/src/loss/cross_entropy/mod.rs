@@ -1,10 +1,10 @@
-//! Cross-entropy of logits with the indices of classes, fused: the losses read the logits once,
-//! their gradient reads them once and is written once. Of a row are kept its largest element and
-//! the logarithm of its sum, apart: added up they would lose the digits of small losses beside
-//! large logits.
+//! Fused cross-entropy of logits and class indices: the losses read the logits once, and their
+//! gradient reads them once and is written once. For each row the largest element and the logarithm
+//! of the sum of exponentials are saved separately: their sum would lose the digits of small losses
+//! for large logits.
 //!
-//! The plugin calls these for `aten::cross_entropy_loss`, with arguments that it has checked
-//! (`plugin/cross_entropy.cpp`).
+//! The plugin calls these for `aten::cross_entropy_loss` (`plugin/operators/cross_entropy.cpp`),
+//! and leaves to PyTorch's composite what the first one declines.
 
 pub mod backward;
 pub mod forward;

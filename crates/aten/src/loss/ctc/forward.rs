@@ -4,10 +4,7 @@ use crate::operator::argument::TensorOrInts;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operators;
-use dml_compute::loss::ctc::forward::{Arguments, LossSpec};
-use dml_compute::loss::ctc::paths::walk;
-use dml_compute::movement::copy::fill_with;
-use dml_compute::scalar::Scalar as Number;
+use dml_compute::loss::ctc::forward::losses;
 use dml_compute::view::View;
 
 operators! {
@@ -17,7 +14,7 @@ operators! {
     }
 }
 
-/// The loss of each example, and `alpha`. An infinite loss is replaced by PyTorch, outside of this
+/// Returns the loss of each example, and `alpha`. PyTorch replaces an infinite loss outside of this
 /// operator.
 fn forward(
     call: &mut Call,
@@ -28,14 +25,8 @@ fn forward(
     blank: i64,
 ) -> Result<()> {
     let p = crate::loss::ctc::problem::checked(call, log_probs, targets, input_lengths, target_lengths, blank)?;
-    let batch = p.sizes.batch;
-    let (loss, alpha) = (call.empty(p.log_probs.dtype, &[batch])?, p.paths(call)?);
-    fill_with(call, &alpha, Number::Double(f64::NEG_INFINITY))?;
-    walk(call, &p, &alpha, false)?;
-    if batch > 0 {
-        let arguments = Arguments { loss: &loss, alpha: &alpha, lengths: &p.lengths, sizes: p.sizes };
-        call.run_threads(&LossSpec(p.spec()), &arguments, batch as u64)?;
-    }
+    let (loss, alpha) = (call.empty(p.log_probs.dtype, &[p.sizes.batch])?, p.paths(call)?);
+    losses(call, &p, &loss, &alpha)?;
     call.ret(loss);
     call.ret(alpha);
     Ok(())

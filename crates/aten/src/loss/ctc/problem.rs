@@ -1,4 +1,4 @@
-//! The checked arguments of a CTC loss, and what its kernels share of them.
+//! The checked arguments of a CTC loss.
 
 use crate::check;
 use crate::operator::argument::{AnyTensor, TensorOrInts};
@@ -18,7 +18,7 @@ fn integers(call: &Call, list: TensorOrInts) -> Result<Vec<i64>> {
     };
     check!(t.dtype.is_integer(), Runtime, "{}: lengths must be integral", call.name);
     let bytes = if t.location == Location::Host {
-        host::bytes_in_order(t)?
+        host::row_major_bytes(t)?
     } else {
         call.check_place(t)?;
         let dense = as_contiguous(call, t)?;
@@ -37,7 +37,7 @@ fn integers(call: &Call, list: TensorOrInts) -> Result<Vec<i64>> {
         .collect())
 }
 
-/// Checks arguments as PyTorch does.
+/// Checks the arguments as PyTorch does.
 pub fn checked(
     call: &Call,
     log_probs: &View,
@@ -115,6 +115,6 @@ pub fn checked(
         targets: as_contiguous(call, targets)?,
         lengths,
         sizes: Sizes { frames, batch, labels, states: 2 * most + 1, blank },
-        longest: inputs.iter().copied().max().unwrap_or(0),
+        max_length: inputs.iter().copied().max().unwrap_or(0),
     })
 }

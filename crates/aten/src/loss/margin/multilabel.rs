@@ -1,5 +1,5 @@
-//! The loss of several classes an example: every class that is no target against every target, with
-//! a margin of 1. Each element of the gradient is computed on its own.
+//! The margin loss with several classes per example: every class that is not a target against every
+//! target, with a margin of 1. Each element of the gradient is computed separately.
 
 use crate::loss::margin::problem::{check_dtypes, check_gradient, rows_of};
 use crate::movement::copies::checked_copy;
@@ -8,15 +8,10 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::{check, operators};
 use dml_compute::dtype::accumulator;
-use dml_compute::loss::margin::multilabel::{
-    BackwardArguments, BackwardSpec, ForwardArguments, ForwardSpec, TargetsArguments, TargetsSpec,
-};
+use dml_compute::loss::margin::multilabel;
 use dml_compute::loss::margin::problem::Problem;
-use dml_compute::loss::reduce::Reduce;
 use dml_compute::movement::copy::as_contiguous;
-use dml_compute::primitives::loops::check_turns;
-use dml_compute::primitives::rows::Rows;
-use dml_compute::scalar::Scalar as Number;
+use dml_compute::primitives::loops::check_loop_iterations;
 use dml_compute::view::{Dims, View};
 
 operators! {
@@ -56,28 +51,13 @@ fn problem(call: &Call, input: &View, target: &View, reduction: i64) -> Result<P
 /// The classes of a row end before its first negative one.
 fn forward(call: &mut Call, input: &View, target: &View, reduction: i64, outs: Outs) -> Result<()> {
     let p = problem(call, input, target, reduction)?;
-    check_turns(call, 2 * p.classes)?;
+    check_loop_iterations(call, 2 * p.classes)?;
     let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
     let out = call.result(given(0), p.input.dtype, &p.result_sizes())?;
     let flags = call.result(given(1), p.input.dtype, &p.target.sizes)?;
     let dense = if flags.is_contiguous() { flags.clone() } else { call.empty(flags.dtype, &flags.sizes)? };
     let losses = call.empty(accumulator(p.input.dtype), &[p.rows])?;
-    if p.rows > 0 {
-        let (index, numel, extent) = (p.index(), p.input.numel(), p.extent());
-        let arguments = TargetsArguments {
-            is_target: &dense,
-            target: &p.target,
-            fault: call.fault_of_index(),
-            numel,
-            classes: p.classes,
-        };
-        call.run_threads(&TargetsSpec { flags: dense.dtype, index }, &arguments, numel as u64)?;
-        let (rows, _) = Rows::of_neighbours(index, p.classes);
-        let arguments =
-            ForwardArguments { losses: &losses, input: &p.input, target: &p.target, is_target: &dense, extent };
-        let spec = ForwardSpec { dtype: p.input.dtype, flags: dense.dtype, rows };
-        call.run(&spec, &arguments, rows.groups(&extent))?;
-    }
+    multilabel::losses(call, &p, &dense, &losses)?;
     if dense.data != flags.data {
         checked_copy(call, &dense, &flags)?;
     }
@@ -97,7 +77,7 @@ fn backward(
     out: Out,
 ) -> Result<()> {
     let p = problem(call, input, target, reduction)?;
-    check_turns(call, 2 * p.classes)?;
+    check_loop_iterations(call, 2 * p.classes)?;
     let (grad, flags) = (as_contiguous(call, grad)?, as_contiguous(call, is_target)?);
     check_gradient(&p, &grad)?;
     check!(
@@ -109,28 +89,7 @@ fn backward(
     );
     let out = call.result(out.given(), p.input.dtype, &p.input.sizes)?;
     let dense = if out.is_contiguous() { out.clone() } else { call.empty(out.dtype, &out.sizes)? };
-    if p.rows > 0 {
-        let numel = p.input.numel();
-        let spec = BackwardSpec {
-            out: dense.dtype,
-            grad: grad.dtype,
-            input: p.input.dtype,
-            flags: flags.dtype,
-            single: p.reduction != Reduce::None,
-            index: p.index(),
-        };
-        let arguments = BackwardArguments {
-            grad_input: &dense,
-            grad: &grad,
-            input: &p.input,
-            target: &p.target,
-            is_target: &flags,
-            part: Number::Double(1.0 / p.divisor()),
-            numel,
-            classes: p.classes,
-        };
-        call.run_threads(&spec, &arguments, numel as u64)?;
-    }
+    multilabel::gradient(call, &p, &grad, &flags, &dense)?;
     if dense.data != out.data {
         checked_copy(call, &dense, &out)?;
     }

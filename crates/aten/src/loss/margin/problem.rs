@@ -1,4 +1,4 @@
-//! What the margin losses share: rows of classes and their targets, checked.
+//! Argument checks that the margin losses share: rows of classes and their targets.
 
 use crate::check;
 use crate::operator::error::Result;
@@ -7,7 +7,7 @@ use dml_compute::loss::reduce::Reduce;
 use dml_compute::view::View;
 use dml_kernel::DType;
 
-/// Checks that a gradient of the loss is one number, or one a row.
+/// Checks that a gradient of the loss is a single number, or one number for each row.
 pub fn check_gradient(problem: &Problem, grad: &View) -> Result<()> {
     let wanted = if problem.reduction == Reduce::None { problem.rows } else { 1 };
     check!(
@@ -19,7 +19,7 @@ pub fn check_gradient(problem: &Problem, grad: &View) -> Result<()> {
     Ok(())
 }
 
-/// Rows and classes of `[classes]` or `[batch, classes]`, where only the batch may be empty.
+/// Rows and classes of `[classes]` or `[batch, classes]`; only the batch may be empty.
 pub fn rows_of(input: &View) -> Result<[i64; 2]> {
     let shape = match *input.sizes {
         [] => Some([1, 1]),

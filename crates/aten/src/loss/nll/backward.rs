@@ -4,8 +4,8 @@ use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::{check, operators};
-use dml_compute::loss::nll::backward::{BackwardArguments, BackwardSpec};
+use crate::{check, group, operators};
+use dml_compute::loss::nll::backward::gradient;
 use dml_compute::loss::nll::problem::Rank;
 use dml_compute::loss::reduce::Reduce;
 use dml_compute::movement::copy;
@@ -13,13 +13,23 @@ use dml_compute::scalar::Scalar;
 use dml_compute::view::View;
 
 operators! {
-    backward(grad_output, self, target, weight, reduction, ignore_index, total_weight, out; Rank::Rows) {
-        "aten::nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+    backward(grad_output, self, {Options}, total_weight, out; Rank::Rows) {
+        hot "aten::nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
         "aten::nll_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    backward(grad_output, self, target, weight, reduction, ignore_index, total_weight, out; Rank::Images) {
+    backward(grad_output, self, {Options}, total_weight, out; Rank::Images) {
         "aten::nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
         "aten::nll_loss2d_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+}
+
+group! {
+    /// What the loss took beside its input.
+    struct Options<'a> {
+        target: &'a View,
+        weight: Option<&'a View>,
+        reduction: i64,
+        ignore_index: i64,
     }
 }
 
@@ -27,14 +37,12 @@ fn backward(
     call: &mut Call,
     grad: &View,
     input: &View,
-    target: &View,
-    weight: Option<&View>,
-    reduction: i64,
-    ignore: i64,
+    options: Options,
     total_weight: &View,
     out: Out,
     rank: Rank,
 ) -> Result<()> {
+    let Options { target, weight, reduction, ignore_index: ignore } = options;
     let p = crate::loss::nll::problem::checked(call, rank, input, target, weight, reduction, ignore)?;
     if p.reduction == Reduce::None {
         check!(
@@ -57,19 +65,7 @@ fn backward(
     if result.numel() > 0 {
         let dense = if result.is_contiguous() { result.clone() } else { call.empty(result.dtype, &result.sizes)? };
         copy::fill_with(call, &dense, Scalar::Int(0))?;
-        let targets = p.target.numel();
-        let arguments = BackwardArguments {
-            grad_input: &dense,
-            grad: &grad,
-            target: &p.target,
-            total_weight,
-            weight: p.weight.as_ref(),
-            ignore: p.ignore,
-            classes: p.classes,
-            positions: p.positions,
-            targets,
-        };
-        call.run_threads(&BackwardSpec { of: p.spec(), reduction: p.reduction }, &arguments, targets as u64)?;
+        gradient(call, &p, &grad, total_weight, &dense)?;
         if dense.data != result.data {
             crate::movement::copies::checked_copy(call, &dense, &result)?;
         }

@@ -1,25 +1,20 @@
-//! The negative log-likelihood: of each target, or summed.
+//! The negative log-likelihood: for each target, or reduced.
 
 use crate::operator::argument::Outs;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::operators;
-use dml_compute::loss::nll::forward::{Total, each};
-use dml_compute::loss::nll::problem::{Rank, Spec};
+use dml_compute::loss::nll::forward::{each, reduced};
+use dml_compute::loss::nll::problem::Rank;
 use dml_compute::loss::reduce::Reduce;
 use dml_compute::movement::copy;
-use dml_compute::reduction::axes::Axes;
-use dml_compute::reduction::fold::Reduction;
-use dml_compute::reduction::reduce;
 use dml_compute::scalar::Scalar as Number;
 use dml_compute::view::{Dims, View};
-use dml_kernel::DType;
-use smallvec::{SmallVec, smallvec};
 
 operators! {
     forward(self, target, weight, reduction, ignore_index, outs; Rank::Rows) {
-        "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+        hot "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
         "aten::nll_loss_forward.output(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, *, Tensor(a!) output, Tensor(b!) total_weight) -> (Tensor(a!), Tensor(b!))",
     }
     forward(self, target, weight, reduction, ignore_index, outs; Rank::Images) {
@@ -47,19 +42,7 @@ fn forward(
         each(call, &p, &output)?;
         copy::fill_with(call, &total, Number::Int(0))?;
     } else {
-        let Spec { dtype, weighted, index, .. } = p.spec();
-        let fold = Total { dtype, mean: p.reduction == Reduce::Mean, weighted, index };
-        let mut tables: SmallVec<[&View; 2]> = smallvec![&p.input];
-        tables.extend(p.weight.as_ref());
-        let long = |x: i64| (DType::I64, Number::Int(x));
-        let operands = Reduction {
-            inputs: &[&p.target],
-            outs: &[&output, &total],
-            axes: Axes::all(false),
-            tables: &tables,
-            numbers: &[long(p.ignore), long(p.classes), long(p.positions)],
-        };
-        reduce(call, &fold, &operands)?;
+        reduced(call, &p, &output, &total)?;
     }
     call.ret(output);
     call.ret(total);

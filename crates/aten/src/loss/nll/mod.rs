@@ -1,6 +1,6 @@
-//! Negative log-likelihood of target classes, for rows of classes and for images of them.
+//! Negative log-likelihood of target classes, for rows of classes and for images.
 //!
-//! The input is seen as `[batch, classes, positions]` (one position for rows) and the target as
+//! The input is viewed as `[batch, classes, positions]` (one position for rows) and the target as
 //! `[batch, positions]`.
 
 pub mod backward;

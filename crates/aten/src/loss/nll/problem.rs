@@ -8,7 +8,7 @@ use dml_compute::movement::copy::as_contiguous;
 use dml_compute::view::View;
 use dml_kernel::DType;
 
-/// Checks arguments as PyTorch does.
+/// Checks the arguments as PyTorch does.
 pub fn checked(
     call: &Call,
     rank: Rank,

@@ -1,46 +1,56 @@
-//! grid_sampler_2d and grid_sampler_3d: the checks of both directions.
+//! The operators grid_sampler_2d and grid_sampler_3d: argument checks of both directions.
 
 use crate::operator::call::{Call, Ret};
 use crate::operator::error::{Error, Result};
 use crate::spatial::geometry::check_dimension;
-use crate::{check, operators};
+use crate::{check, group, operators};
 use dml_compute::spatial::grid_sampler::location::{Interpolation, Mode, Padding};
 use dml_compute::spatial::grid_sampler::{forward, grid_gradient, input_gradient};
 use dml_compute::view::{Dims, View};
 
 operators! {
-    sample(input, grid, interpolation_mode, padding_mode, align_corners; 2) {
+    sample(input, grid, {Sampling}; 2) {
         "aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
     }
-    backward(grad_output, input, grid, interpolation_mode, padding_mode, align_corners, output_mask; 2) {
+    backward(grad_output, input, grid, {Sampling}, output_mask; 2) {
         "aten::grid_sampler_2d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)",
     }
-    sample(input, grid, interpolation_mode, padding_mode, align_corners; 3) {
+    sample(input, grid, {Sampling}; 3) {
         "aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
     }
-    backward(grad_output, input, grid, interpolation_mode, padding_mode, align_corners, output_mask; 3) {
+    backward(grad_output, input, grid, {Sampling}, output_mask; 3) {
         "aten::grid_sampler_3d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)",
     }
 }
 
-fn mode(interpolation: i64, padding: i64, align_corners: bool, rank: usize) -> Result<Mode> {
+group! {
+    /// How the input is read, as PyTorch numbers the choices.
+    struct Sampling {
+        interpolation_mode: i64,
+        padding_mode: i64,
+        align_corners: bool,
+    }
+}
+
+fn mode(sampling: Sampling, rank: usize) -> Result<Mode> {
+    let Sampling { interpolation_mode, padding_mode, align_corners } = sampling;
     let bad = |what: &str, i: i64| Error::Runtime(format!("grid_sampler(): {what} {i} is not known"));
-    let interpolation = match interpolation {
+    let interpolation = match interpolation_mode {
         0 => Interpolation::Linear,
         1 => Interpolation::Nearest,
         2 => Interpolation::Cubic,
         other => return Err(bad("interpolation mode", other)),
     };
-    let padding = match padding {
+    let padding = match padding_mode {
         0 => Padding::Zeros,
         1 => Padding::Border,
         2 => Padding::Reflection,
         other => return Err(bad("padding mode", other)),
     };
-    Ok(Mode { interpolation, padding, align_corners, deep: rank == 3, backward: false })
+    Ok(Mode { interpolation, padding, align_corners, has_depth: rank == 3, backward: false })
 }
 
-/// Checks both tensors; returns the sizes of the result.
+/// Checks the shapes of both tensors; returns the sizes of the result.
 fn check_shapes(input: &View, grid: &View, rank: usize) -> Result<Dims> {
     let (shape, points) = (input.sizes.as_slice(), grid.sizes.as_slice());
     check_dimension(input, 0)?;
@@ -85,16 +95,8 @@ fn check_dtypes(input: &View, others: &[&View], name: &str) -> Result<()> {
     Ok(())
 }
 
-fn sample(
-    call: &mut Call,
-    input: &View,
-    grid: &View,
-    interpolation: i64,
-    padding: i64,
-    align_corners: bool,
-    rank: usize,
-) -> Result<()> {
-    let mode = mode(interpolation, padding, align_corners, rank)?;
+fn sample(call: &mut Call, input: &View, grid: &View, sampling: Sampling, rank: usize) -> Result<()> {
+    let mode = mode(sampling, rank)?;
     let sizes = check_shapes(input, grid, rank)?;
     let name = if rank == 2 { "grid_sampler_2d_cpu_kernel_impl" } else { "grid_sampler3d_cpu" };
     check_dtypes(input, &[grid], name)?;
@@ -109,13 +111,11 @@ fn backward(
     grad: &View,
     input: &View,
     grid: &View,
-    interpolation: i64,
-    padding: i64,
-    align_corners: bool,
+    sampling: Sampling,
     wanted: &[u8],
     rank: usize,
 ) -> Result<()> {
-    let mode = Mode { backward: true, ..mode(interpolation, padding, align_corners, rank)? };
+    let mode = Mode { backward: true, ..mode(sampling, rank)? };
     let sizes = check_shapes(input, grid, rank)?;
     check!(
         grad.sizes == sizes,

@@ -1,5 +1,5 @@
-//! adaptive_avg_pool2d and adaptive_avg_pool3d: as many windows as the result has elements,
-//! overlapping where sizes do not divide.
+//! adaptive_avg_pool2d and adaptive_avg_pool3d: one window for each element of the result; windows
+//! overlap if sizes do not divide.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
@@ -14,7 +14,7 @@ use dml_compute::view::View;
 
 operators! {
     forward(self, output_size, out; 2) {
-        "aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
+        hot "aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
         "aten::_adaptive_avg_pool2d.out(Tensor self, SymInt[2] output_size, *, Tensor(a!) out) -> Tensor(a!)",
         "aten::adaptive_avg_pool2d.out(Tensor self, SymInt[2] output_size, *, Tensor(a!) out) -> Tensor(a!)",
     }
@@ -36,7 +36,8 @@ fn forward(call: &mut Call, input: &View, wanted: &[i64], out: Out, rank: usize)
     let name = format!("adaptive_avg_pool{rank}d");
     check!(wanted.len() == rank, Runtime, "{name}: output_size must be {rank}");
     check_rank(&format!("{name}()"), input, rank)?;
-    // The CPU lets channels be missing in two dimensions, or where they come first.
+    // On the CPU the channels of a 2-dimensional image, or the first dimension of a 3-dimensional
+    // one, may be empty.
     check_not_empty(&name, "input", input, if rank == 2 { input.dim() - 2 } else { 1 })?;
     check!(
         wanted.iter().all(|&n| n >= 0),
@@ -44,7 +45,7 @@ fn forward(call: &mut Call, input: &View, wanted: &[i64], out: Out, rank: usize)
         "{name}: elements of output_size must be greater than or equal to 0 but received {wanted:?}"
     );
     let empty = wanted.contains(&0) || input.sizes.contains(&0);
-    // The CPU asks for the dtype where it has something to compute.
+    // The CPU checks the dtype in two dimensions only if the result is not empty.
     if rank == 3 || !empty {
         check_dtype(input, if rank == 2 { "adaptive_avg_pool2d" } else { "adaptive_avg_pool3d_cpu" })?;
     }

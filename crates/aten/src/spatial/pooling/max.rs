@@ -5,31 +5,31 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured::type_name;
 use crate::spatial::geometry::result;
-use crate::spatial::pooling::window::{check_image, check_not_empty, check_sizes, output_sizes};
+use crate::spatial::pooling::window::{WindowArguments, check_image, check_not_empty, check_sizes, output_sizes};
 use crate::{check, operators};
-use dml_compute::primitives::loops::check_turns;
+use dml_compute::primitives::loops::check_loop_iterations;
 use dml_compute::spatial::geometry::{batched, channels_last, sizes_with};
-use dml_compute::spatial::pooling::cover::Cover;
-use dml_compute::spatial::pooling::max::FIRST_NOT_EMPTY;
+use dml_compute::spatial::pooling::max::FIRST_NON_EMPTY_DIMENSION;
 use dml_compute::spatial::pooling::max_kernel;
-use dml_compute::spatial::pooling::window::{WindowArguments, Windows, adaptive_len, spatial};
+use dml_compute::spatial::pooling::window::{Windows, adaptive_len, spatial};
+use dml_compute::spatial::pooling::windows::Cover;
 use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
-    forward(self, kernel_size, stride, padding, dilation, ceil_mode, outs; 2) {
-        "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
+    forward(self, {WindowArguments}, outs; 2) {
+        hot "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
         "aten::max_pool2d_with_indices.out(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))",
     }
-    backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices, out; 2) {
-        "aten::max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
+    backward(grad_output, self, {WindowArguments}, indices, out; 2) {
+        hot "aten::max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
         "aten::max_pool2d_with_indices_backward.grad_input(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, kernel_size, stride, padding, dilation, ceil_mode, outs; 3) {
+    forward(self, {WindowArguments}, outs; 3) {
         "aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
         "aten::max_pool3d_with_indices.out(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))",
     }
-    backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices, out; 3) {
+    backward(grad_output, self, {WindowArguments}, indices, out; 3) {
         "aten::max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor",
         "aten::max_pool3d_with_indices_backward.grad_input(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
@@ -67,7 +67,7 @@ operators! {
     }
 }
 
-/// Makes both results, of the input's shape with other spatial sizes, fills and returns them.
+/// Allocates both results, of the input's shape with other spatial sizes, fills and returns them.
 fn finish_forward(
     call: &mut Call,
     cover: &Cover,
@@ -82,14 +82,14 @@ fn finish_forward(
     let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
     let out = result(call, given(0), input.dtype, &sizes, channels_last)?;
     let indices = result(call, given(1), DType::I64, &sizes, channels_last)?;
-    let [from, to, places] = [input, &out, &indices].map(|t| batched(t, rank));
-    max_kernel::forward(call, cover, &from, samples, &to, &places)?;
+    let [from, to, batched_indices] = [input, &out, &indices].map(|t| batched(t, rank));
+    max_kernel::forward(call, cover, &from, samples, &to, &batched_indices)?;
     call.ret(out);
     call.ret(indices);
     Ok(())
 }
 
-/// Makes the gradient of the input, fills and returns it.
+/// Allocates the gradient of the input, fills and returns it.
 fn finish_backward(
     call: &mut Call,
     cover: &Cover,
@@ -107,8 +107,8 @@ fn finish_backward(
         input.dtype
     );
     let result = result(call, out.given(), input.dtype, &input.sizes, channels_last)?;
-    let [from, places, to] = [grad, indices, &result].map(|t| batched(t, rank));
-    max_kernel::backward(call, cover, &from, &places, &to)?;
+    let [from, batched_indices, to] = [grad, indices, &result].map(|t| batched(t, rank));
+    max_kernel::backward(call, cover, &from, &batched_indices, &to)?;
     call.ret(result);
     Ok(())
 }
@@ -127,22 +127,12 @@ fn check_same_dtype(input: &View, grad: &View, name: &str) -> Result<()> {
 fn windows(call: &Call, given: &WindowArguments, rank: usize) -> Result<Windows> {
     let windows =
         crate::spatial::pooling::window::checked(if rank == 2 { "max_pool2d" } else { "max_pool3d" }, rank, given)?;
-    check_turns(call, windows.elements())?;
+    check_loop_iterations(call, windows.elements())?;
     Ok(windows)
 }
 
-fn forward(
-    call: &mut Call,
-    input: &View,
-    kernel: &[i64],
-    stride: &[i64],
-    padding: &[i64],
-    dilation: &[i64],
-    ceil: bool,
-    outs: Outs,
-    rank: usize,
-) -> Result<()> {
-    let windows = windows(call, &WindowArguments { kernel, stride, padding, dilation, ceil }, rank)?;
+fn forward(call: &mut Call, input: &View, given: WindowArguments, outs: Outs, rank: usize) -> Result<()> {
+    let windows = windows(call, &given, rank)?;
     check!(
         input.dim() == rank + 1 || input.dim() == rank + 2,
         Runtime,
@@ -161,16 +151,12 @@ fn backward(
     call: &mut Call,
     grad: &View,
     input: &View,
-    kernel: &[i64],
-    stride: &[i64],
-    padding: &[i64],
-    dilation: &[i64],
-    ceil: bool,
+    given: WindowArguments,
     indices: &View,
     out: Out,
     rank: usize,
 ) -> Result<()> {
-    let windows = windows(call, &WindowArguments { kernel, stride, padding, dilation, ceil }, rank)?;
+    let windows = windows(call, &given, rank)?;
     check_same_dtype(input, grad, "gradOutput")?;
     check_image("max_pool3d_with_indices_backward_out_cpu_template", input, rank)?;
     let sizes = output_sizes(input, &windows)?;
@@ -190,9 +176,9 @@ fn adaptive(call: &mut Call, input: &View, wanted: &[i64], outs: Outs, rank: usi
         rank + 2,
         input.sizes.as_slice()
     );
-    check_not_empty(&name, "input", input, FIRST_NOT_EMPTY)?;
+    check_not_empty(&name, "input", input, FIRST_NON_EMPTY_DIMENSION)?;
     check!(wanted.len() == rank, Runtime, "{name}(): internal error: output_size.size() must be {rank}");
-    check_turns(call, adaptive_len(spatial(input, rank), wanted))?;
+    check_loop_iterations(call, adaptive_len(spatial(input, rank), wanted))?;
     let sizes = sizes_with(input, wanted);
     for &n in wanted {
         check!(n >= 0, Runtime, "Trying to create tensor with negative dimension {n}: {:?}", sizes.as_slice());
@@ -204,9 +190,10 @@ fn adaptive(call: &mut Call, input: &View, wanted: &[i64], outs: Outs, rank: usi
         if rank == 3 { "_cpu" } else { "" },
         input.dtype
     );
-    // CPU keeps channels last in two dimensions only.
+    // The CPU preserves channels last in two dimensions only.
     let last = rank == 2 && channels_last(input, rank);
-    finish_forward(call, &Cover::Adaptive, input, None, wanted, outs, last)
+    let cover = Cover::adaptive(call, spatial(input, rank), wanted);
+    finish_forward(call, &cover, input, None, wanted, outs, last)
 }
 
 fn adaptive_backward(call: &mut Call, grad: &View, input: &View, indices: &View, out: Out, rank: usize) -> Result<()> {
@@ -228,9 +215,10 @@ fn adaptive_backward(call: &mut Call, grad: &View, input: &View, indices: &View,
         indices.sizes.as_slice(),
         grad.sizes.as_slice()
     );
-    check_turns(call, adaptive_len(spatial(grad, rank), spatial(input, rank)))?;
+    check_loop_iterations(call, adaptive_len(spatial(grad, rank), spatial(input, rank)))?;
     let last = rank == 2 && channels_last(input, rank);
-    finish_backward(call, &Cover::Adaptive, [grad, input, indices], rank, out, last)
+    let cover = Cover::adaptive(call, spatial(input, rank), spatial(grad, rank));
+    finish_backward(call, &cover, [grad, input, indices], rank, out, last)
 }
 
 fn fractional(
@@ -242,7 +230,7 @@ fn fractional(
     outs: Outs,
     rank: usize,
 ) -> Result<()> {
-    check_turns(call, kernel.iter().product())?;
+    check_loop_iterations(call, kernel.iter().product())?;
     let (name, three) = if rank == 2 { ("fractional_max_pool2d", "") } else { ("fractional_max_pool3d", "three ") };
     let this = if rank == 2 { "fractional_max_pool2d()" } else { "fractional_max_pool3d_out()" };
     for (what, list) in [("kernel_size", kernel), ("output_size", output)] {
@@ -256,7 +244,7 @@ fn fractional(
         rank + 2,
         input.sizes.as_slice()
     );
-    for d in FIRST_NOT_EMPTY..input.dim() {
+    for d in FIRST_NON_EMPTY_DIMENSION..input.dim() {
         check!(
             input.sizes[d] > 0,
             Runtime,
@@ -280,8 +268,8 @@ fn fractional(
     finish_forward(call, &cover, input, Some(samples), output, outs, false)
 }
 
-/// Checks the random samples `[batch, channels, axes]`; a batch more than the input's is left
-/// alone.
+/// Checks the random samples `[batch, channels, axes]`; a batch larger than the input's is
+/// accepted.
 fn check_samples(input: &View, samples: &View, rank: usize) -> Result<()> {
     check!(samples.dtype == input.dtype, Runtime, "Expect _random_samples to have the same dtype as input");
     check!(samples.dim() == 3, Runtime, "Expect _random_samples to have 3 dimensions, got {}", samples.dim());
@@ -311,7 +299,7 @@ fn fractional_backward(
     out: Out,
     rank: usize,
 ) -> Result<()> {
-    check_turns(call, kernel.iter().product())?;
+    check_loop_iterations(call, kernel.iter().product())?;
     check!(
         matches!(input.dim(), d if d == rank + 1 || d == rank + 2) && kernel.len() == rank && output.len() == rank,
         Runtime,

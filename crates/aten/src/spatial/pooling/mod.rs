@@ -1,6 +1,6 @@
-//! Pooling over windows of images, in two and three dimensions.
+//! The operators of pooling over windows of images, in two and three dimensions.
 //!
-//! Tensors are seen as `[batch, channels, spatial ...]` with their own strides
+//! Tensors are viewed as `[batch, channels, spatial ...]` with their own strides
 //! ([`crate::spatial::geometry`]). Backward passes gather: an element of the gradient visits the
 //! windows that cover it, in a fixed order.
 
@@ -12,5 +12,5 @@ pub mod window;
 
 use crate::operator::Operator;
 
-/// The files' overloads.
+/// The overloads of this folder.
 pub const OPERATORS: &[&[Operator]] = &[adaptive::OPERATORS, average::OPERATORS, max::OPERATORS, unpool::OPERATORS];

@@ -1,8 +1,9 @@
-//! max_unpool2d and max_unpool3d: elements go back to where max pooling found them.
+//! max_unpool2d and max_unpool3d: elements are put back to the positions from which max pooling
+//! took them.
 //!
-//! Several elements may have one place, of which PyTorch keeps any. Here the last one in row-major
-//! order stays: a first pass numbers for every place the last element that goes there, a second one
-//! fetches it.
+//! If several elements have one position, PyTorch's result is any of them. Here it is the last one
+//! in row-major order: a first pass finds for every position the index of the last element that
+//! goes there, and a second one gathers.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
@@ -25,7 +26,7 @@ operators! {
     }
 }
 
-/// Stride and padding, which three dimensions have, are only checked.
+/// Stride and padding, which the operator has in three dimensions, are only checked.
 fn unpool(
     call: &mut Call,
     input: &View,
@@ -87,8 +88,8 @@ fn unpool(
     check!(wanted.iter().all(|&n| n >= 0), Runtime, "max_unpool{rank}d: output_size must not be negative: {wanted:?}");
     let last = rank == 2 && channels_last(input, rank);
     let result = result(call, out.given(), input.dtype, &sizes_with(input, wanted), last)?;
-    let [from, places, to] = [input, indices, &result].map(|t| batched(t, rank));
-    run(call, &from, &places, &to)?;
+    let [from, batched_indices, to] = [input, indices, &result].map(|t| batched(t, rank));
+    run(call, &from, &batched_indices, &to)?;
     call.ret(result);
     Ok(())
 }

@@ -1,14 +1,25 @@
-//! The windows that the arguments of a pooling describe, and the checks of what they are laid over.
+//! The windows given by the arguments of a pooling, and checks of the pooled tensors.
 
-use crate::check;
 use crate::operator::error::Result;
 use crate::operator::torch_version;
+use crate::{check, group};
 use dml_compute::spatial::geometry::{Spatial, sizes_with};
-use dml_compute::spatial::pooling::window::{WindowArguments, Windows, spatial};
+use dml_compute::spatial::pooling::window::{Windows, spatial};
 use dml_compute::view::{Dims, View};
 
-/// Checks the arguments of `name`, which pools `rank` dimensions; an empty stride is the kernel's
-/// size.
+group! {
+    /// The arguments that define windows; a list of one number is for all dimensions.
+    pub struct WindowArguments<'a> {
+        kernel_size: &'a [i64],
+        stride: &'a [i64],
+        padding: &'a [i64],
+        dilation: &'a [i64] = &[1],
+        ceil_mode: bool,
+    }
+}
+
+/// Checks the arguments of `name`, which pools `rank` dimensions; an empty stride means the
+/// kernel's size.
 pub fn checked(name: &str, rank: usize, given: &WindowArguments) -> Result<Windows> {
     let tuple = if rank == 2 { "two" } else { "three" };
     let list = |what: &str, list: &[i64], wording: &str| -> Result<Spatial> {
@@ -24,11 +35,11 @@ pub fn checked(name: &str, rank: usize, given: &WindowArguments) -> Result<Windo
         _ => ("either be", "either be omitted,"),
     };
     let windows = Windows {
-        kernel: list("kernel_size", given.kernel, either)?,
-        stride: list("stride", if given.stride.is_empty() { given.kernel } else { given.stride }, omitted)?,
+        kernel: list("kernel_size", given.kernel_size, either)?,
+        stride: list("stride", if given.stride.is_empty() { given.kernel_size } else { given.stride }, omitted)?,
         padding: list("padding", given.padding, either)?,
         dilation: list("dilation", given.dilation, "be either")?,
-        ceil: given.ceil,
+        ceil: given.ceil_mode,
     };
     check!(windows.stride.iter().all(|&s| s != 0), Runtime, "stride should not be zero");
     for d in 0..rank {
@@ -53,8 +64,8 @@ pub fn checked(name: &str, rank: usize, given: &WindowArguments) -> Result<Windo
     Ok(windows)
 }
 
-/// Checks that the input of `name` has channels and `rank` spatial dimensions, none empty, and
-/// maybe a batch.
+/// Checks that the input of `name` has channels, `rank` spatial dimensions, none of them empty, and
+/// optionally a batch.
 pub fn check_image(name: &str, input: &View, rank: usize) -> Result<()> {
     let (least, most) = (rank + 1, rank + 2);
     let right_rank = input.dim() == least || input.dim() == most;

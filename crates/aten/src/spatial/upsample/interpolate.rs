@@ -1,10 +1,10 @@
-//! The operators: checks of sizes and dtypes, and the plan of each resampling.
+//! The operators: argument checks, and the plan of each resampling.
 
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::spatial::geometry::result;
-use crate::{check, operators};
+use crate::{check, group, operators};
 use dml_compute::spatial::geometry::sizes_with;
 use dml_compute::spatial::upsample::axis::Filter;
 use dml_compute::spatial::upsample::interpolate::{name, plan};
@@ -14,101 +14,120 @@ use dml_compute::view::memory_format::is_channels_last;
 use dml_kernel::DType;
 
 operators! {
-    forward(self, output_size, align_corners = false, scales_d = None, scales_h = None, scales, out; Filter::Nearest, 1) {
+    forward(self, output_size, {Resizing}, out; Filter::Nearest, 1) {
         "aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
         "aten::upsample_nearest1d.out(Tensor self, SymInt[1] output_size, float? scales=None, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, output_size, input_size, align_corners = false, scales_d = None, scales_h = None, scales, out; Filter::Nearest, 1) {
+    backward(grad_output, output_size, input_size, {Resizing}, out; Filter::Nearest, 1) {
         "aten::upsample_nearest1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None) -> Tensor",
         "aten::upsample_nearest1d_backward.grad_input(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, output_size, align_corners = false, scales_d = None, scales_h, scales_w, out; Filter::Nearest, 2) {
+    forward(self, output_size, {Resizing}, out; Filter::Nearest, 2) {
         "aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         "aten::upsample_nearest2d.out(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, output_size, input_size, align_corners = false, scales_d = None, scales_h, scales_w, out; Filter::Nearest, 2) {
+    backward(grad_output, output_size, input_size, {Resizing}, out; Filter::Nearest, 2) {
         "aten::upsample_nearest2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         "aten::upsample_nearest2d_backward.grad_input(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, output_size, align_corners = false, scales_d, scales_h, scales_w, out; Filter::Nearest, 3) {
+    forward(self, output_size, {Resizing}, out; Filter::Nearest, 3) {
         "aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         "aten::upsample_nearest3d.out(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, output_size, input_size, align_corners = false, scales_d, scales_h, scales_w, out; Filter::Nearest, 3) {
+    backward(grad_output, output_size, input_size, {Resizing}, out; Filter::Nearest, 3) {
         "aten::upsample_nearest3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         "aten::upsample_nearest3d_backward.grad_input(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, output_size, align_corners = false, scales_d = None, scales_h = None, scales, out; Filter::NearestExact, 1) {
+    forward(self, output_size, {Resizing}, out; Filter::NearestExact, 1) {
         "aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
         "aten::_upsample_nearest_exact1d.out(Tensor self, SymInt[1] output_size, float? scales=None, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, output_size, input_size, align_corners = false, scales_d = None, scales_h = None, scales, out; Filter::NearestExact, 1) {
+    backward(grad_output, output_size, input_size, {Resizing}, out; Filter::NearestExact, 1) {
         "aten::_upsample_nearest_exact1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None) -> Tensor",
         "aten::_upsample_nearest_exact1d_backward.grad_input(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, output_size, align_corners = false, scales_d = None, scales_h, scales_w, out; Filter::NearestExact, 2) {
+    forward(self, output_size, {Resizing}, out; Filter::NearestExact, 2) {
         "aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         "aten::_upsample_nearest_exact2d.out(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, output_size, input_size, align_corners = false, scales_d = None, scales_h, scales_w, out; Filter::NearestExact, 2) {
+    backward(grad_output, output_size, input_size, {Resizing}, out; Filter::NearestExact, 2) {
         "aten::_upsample_nearest_exact2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         "aten::_upsample_nearest_exact2d_backward.grad_input(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, output_size, align_corners = false, scales_d, scales_h, scales_w, out; Filter::NearestExact, 3) {
+    forward(self, output_size, {Resizing}, out; Filter::NearestExact, 3) {
         "aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         "aten::_upsample_nearest_exact3d.out(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, output_size, input_size, align_corners = false, scales_d, scales_h, scales_w, out; Filter::NearestExact, 3) {
+    backward(grad_output, output_size, input_size, {Resizing}, out; Filter::NearestExact, 3) {
         "aten::_upsample_nearest_exact3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         "aten::_upsample_nearest_exact3d_backward.grad_input(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, output_size, align_corners, scales_d = None, scales_h = None, scales, out; Filter::Linear, 1) {
+    forward(self, output_size, {Resizing}, out; Filter::Linear, 1) {
         "aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor",
         "aten::upsample_linear1d.out(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, output_size, input_size, align_corners, scales_d = None, scales_h = None, scales, out; Filter::Linear, 1) {
+    backward(grad_output, output_size, input_size, {Resizing}, out; Filter::Linear, 1) {
         "aten::upsample_linear1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, bool align_corners, float? scales=None) -> Tensor",
         "aten::upsample_linear1d_backward.grad_input(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, bool align_corners, float? scales=None, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, output_size, align_corners, scales_d = None, scales_h, scales_w, out; Filter::Linear, 2) {
+    forward(self, output_size, {Resizing}, out; Filter::Linear, 2) {
         "aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         "aten::upsample_bilinear2d.out(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, output_size, input_size, align_corners, scales_d = None, scales_h, scales_w, out; Filter::Linear, 2) {
+    backward(grad_output, output_size, input_size, {Resizing}, out; Filter::Linear, 2) {
         "aten::upsample_bilinear2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         "aten::upsample_bilinear2d_backward.grad_input(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, output_size, align_corners, scales_d, scales_h, scales_w, out; Filter::Linear, 3) {
+    forward(self, output_size, {Resizing}, out; Filter::Linear, 3) {
         "aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         "aten::upsample_trilinear3d.out(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, output_size, input_size, align_corners, scales_d, scales_h, scales_w, out; Filter::Linear, 3) {
+    backward(grad_output, output_size, input_size, {Resizing}, out; Filter::Linear, 3) {
         "aten::upsample_trilinear3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         "aten::upsample_trilinear3d_backward.grad_input(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, output_size, align_corners, scales_d = None, scales_h, scales_w, out; Filter::Cubic, 2) {
+    forward(self, output_size, {Resizing}, out; Filter::Cubic, 2) {
         "aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         "aten::upsample_bicubic2d.out(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, output_size, input_size, align_corners, scales_d = None, scales_h, scales_w, out; Filter::Cubic, 2) {
+    backward(grad_output, output_size, input_size, {Resizing}, out; Filter::Cubic, 2) {
         "aten::upsample_bicubic2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         "aten::upsample_bicubic2d_backward.grad_input(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, output_size, align_corners, scales_d = None, scales_h, scales_w, out; Filter::LinearAntialias, 2) {
+    forward(self, output_size, {Resizing}, out; Filter::LinearAntialias, 2) {
         "aten::_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         "aten::_upsample_bilinear2d_aa.out(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, output_size, input_size, align_corners, scales_d = None, scales_h, scales_w, out; Filter::LinearAntialias, 2) {
+    backward(grad_output, output_size, input_size, {Resizing}, out; Filter::LinearAntialias, 2) {
         "aten::_upsample_bilinear2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         "aten::_upsample_bilinear2d_aa_backward.grad_input(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
-    forward(self, output_size, align_corners, scales_d = None, scales_h, scales_w, out; Filter::CubicAntialias, 2) {
+    forward(self, output_size, {Resizing}, out; Filter::CubicAntialias, 2) {
         "aten::_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         "aten::_upsample_bicubic2d_aa.out(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    backward(grad_output, output_size, input_size, align_corners, scales_d = None, scales_h, scales_w, out; Filter::CubicAntialias, 2) {
+    backward(grad_output, output_size, input_size, {Resizing}, out; Filter::CubicAntialias, 2) {
         "aten::_upsample_bicubic2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         "aten::_upsample_bicubic2d_aa_backward.grad_input(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+}
+
+group! {
+    /// How positions of the result are mapped to positions of the input.
+    struct Resizing {
+        align_corners: bool = false,
+        scales_d: Option<f64> = None,
+        scales_h: Option<f64> = None,
+        scales_w: Option<f64> = None,
+        /// In one dimension, `scales_w`.
+        scales: Option<f64> = None,
+    }
+}
+
+impl Resizing {
+    /// The scales of depth, height and width.
+    fn scales(&self) -> [Option<f64>; 3] {
+        [self.scales_d, self.scales_h, self.scales_w.or(self.scales)]
     }
 }
 
@@ -116,10 +135,7 @@ fn forward(
     call: &mut Call,
     input: &View,
     output: &[i64],
-    align_corners: bool,
-    scale_d: Option<f64>,
-    scale_h: Option<f64>,
-    scale_w: Option<f64>,
+    resizing: Resizing,
     out: Out,
     filter: Filter,
     rank: usize,
@@ -140,8 +156,7 @@ fn forward(
         name(filter, rank),
         input.dtype
     );
-    let scales = [scale_d, scale_h, scale_w];
-    let plan = plan(filter, align_corners, &input.sizes[2..], output, scales, input.dtype);
+    let plan = plan(filter, resizing.align_corners, &input.sizes[2..], output, resizing.scales(), input.dtype);
     let result = result(call, out.given(), input.dtype, &sizes_with(input, output), is_channels_last(input))?;
     kernel::run(call, &plan, false, input, &result)?;
     call.ret(result);
@@ -153,10 +168,7 @@ fn backward(
     grad: &View,
     output: &[i64],
     sizes: &[i64],
-    align_corners: bool,
-    scale_d: Option<f64>,
-    scale_h: Option<f64>,
-    scale_w: Option<f64>,
+    resizing: Resizing,
     out: Out,
     filter: Filter,
     rank: usize,
@@ -170,8 +182,8 @@ fn backward(
         call.name.trim_start_matches("aten::").trim_end_matches(".grad_input"),
         grad.dtype
     );
-    let plan = plan(filter, align_corners, &sizes[2..], output, [scale_d, scale_h, scale_w], grad.dtype);
-    // The CPU's gradients of some filters are contiguous whatever their input is.
+    let plan = plan(filter, resizing.align_corners, &sizes[2..], output, resizing.scales(), grad.dtype);
+    // The CPU's gradients of some filters are contiguous, whatever their input's format.
     let keeps_format = match filter {
         Filter::Nearest | Filter::NearestExact => rank == 2,
         Filter::Linear | Filter::LinearAntialias => true,

@@ -1,14 +1,14 @@
-//! The gradient of the weight: for every channel and tap a sum over images and places.
+//! The gradient of the weight: for every channel and tap a sum over images and windows.
 //!
-//! A workgroup has some channels, some of the filter's lines along the tile's dimension, and a
-//! slice of the places. An invocation has one line, of one channel or of a few neighbours in
-//! memory, and holds the sums of its taps; those that share a line are added as a tree. Slices
-//! leave a sum each, which a reduction adds. An invocation adds the sums of tiles, and not many, so
-//! that errors grow like those of pairwise summation.
+//! A workgroup computes some channels, some of the filter's lines along the tile's dimension, and a
+//! slice of the windows. An invocation has one line, of one channel or of a few adjacent ones, and
+//! accumulates its taps in registers; invocations that share a line are reduced as a tree. Each
+//! slice writes a partial sum, and a reduction adds those. An invocation adds the sums of a limited
+//! number of tiles, so that errors grow like those of pairwise summation.
 
 use crate::context::Context;
 use crate::convolution::depthwise::axis::{
-    self, MOST_PLACES, MOST_PLACES_OF_ROW, Pass, Tile, axes, inside, shape, strides, tap_strides,
+    self, MAX_TILE_POSITIONS, MAX_TILE_POSITIONS_IN_ROW, Pass, Tile, axes, inside, shape, strides, tap_strides,
 };
 use crate::convolution::geometry::{Geometry, Spatial};
 use crate::convolution::order::is_last;
@@ -16,12 +16,12 @@ use crate::dtype::accumulator;
 use crate::error::Result;
 use crate::matmul::divisor::Divisor;
 use crate::matmul::gemm::multiply_add;
-use crate::matmul::operand::{Memory, WIDE};
+use crate::matmul::operand::{Memory, VECTOR};
 use crate::matmul::select::Limits;
+use crate::primitives::cost::multiply_adds;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::work::multiply_adds;
 use crate::reduction::axes::Axes;
-use crate::reduction::sum::add_up_into;
+use crate::reduction::sum::sum_into;
 use crate::spatial::geometry::PerAxis;
 use crate::view::View;
 use dml_engine::interface::{Each, U32};
@@ -29,23 +29,24 @@ use dml_engine::parameters;
 use dml_kernel::dense::MAX_GROUPS;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value, Var};
 
-/// Lines of a workgroup at most.
-const LINES: u32 = 8;
+/// Maximum number of lines of a workgroup.
+const MAX_LINES: u32 = 8;
 
-/// Neighbouring channels of a workgroup at most, or as many groups of them as an invocation has.
+/// Maximum number of adjacent channels of a workgroup, or of chunks of them if an invocation has
+/// several.
 const CHANNELS: u32 = 32;
 
-/// Taps of a line up to which an invocation has several channels.
-const WIDE_TAPS: u32 = 8;
+/// Maximum number of taps of a line for an invocation to have several channels.
+const MAX_MULTICHANNEL_TAPS: u32 = 8;
 
-/// Elements and sums that an invocation of several channels holds at most.
+/// Maximum number of elements and accumulators of an invocation of several channels.
 const REGISTERS: u32 = 96;
 
-/// Invocations of a workgroup at most.
+/// Maximum number of invocations of a workgroup.
 const THREADS: u32 = 256;
 
-/// Tiles whose sums an invocation adds one after the other.
-const TURNS: i64 = 64;
+/// Maximum number of tiles that an invocation adds one after the other.
+const TILES_PER_INVOCATION: i64 = 64;
 
 /// The gradient of the weight, `[channel, 1, taps..]` in row-major order.
 pub fn backward_weight(cx: &Context, g: &Geometry, inner: &View, outer: &View, out: &View) -> Result<()> {
@@ -57,45 +58,44 @@ pub fn backward_weight(cx: &Context, g: &Geometry, inner: &View, outer: &View, o
     let taps: i64 = g.kernel.iter().product();
     let mut counts: Spatial = g.outer.1.clone();
     let size = counts[along];
-    let beside = counts.iter().product::<i64>() / size * g.batch;
-    // What shapes decide, sums depend on; how elements are loaded, also on where they lie.
-    let width = if last && steps.taps <= WIDE_TAPS && channels % i64::from(WIDE) == 0 && inner.dtype.bytes() <= 4 {
-        WIDE
-    } else {
-        1
-    };
-    let wide_loads = width > 1 && [inner, outer].into_iter().all(|t| Memory::from(t).is_aligned(WIDE));
+    let outer_rows = counts.iter().product::<i64>() / size * g.batch;
+    // The order of additions depends on the width, so the width depends on shapes alone; the kind
+    // of loads may also depend on alignment.
+    let has_vectors = steps.taps <= MAX_MULTICHANNEL_TAPS && channels % i64::from(VECTOR) == 0;
+    let width = if last && has_vectors && inner.dtype.bytes() <= 4 { VECTOR } else { 1 };
+    let loads_vectors = width > 1 && [inner, outer].into_iter().all(|t| Memory::from(t).is_aligned(VECTOR));
     let chunks = channels / i64::from(width);
-    let columns = chunks.saturating_mul(beside).saturating_mul(taps / i64::from(steps.taps));
-    // A tile that sticks out takes its places one by one.
-    let most = if rank == 1 && !last { MOST_PLACES_OF_ROW } else { MOST_PLACES };
+    let columns = chunks.saturating_mul(outer_rows).saturating_mul(taps / i64::from(steps.taps));
+    // The windows of a partial tile are computed one by one.
+    let most = if rank == 1 && !last { MAX_TILE_POSITIONS_IN_ROW } else { MAX_TILE_POSITIONS };
     let one = Tile::new(along, &steps, 1);
     let cost = |tile: &Tile| {
-        let places = i64::from(tile.places);
-        size / places * tile.cost(1) + size % places * one.cost(1)
+        let windows = i64::from(tile.windows);
+        size / windows * tile.cost(1) + size % windows * one.cost(1)
     };
-    let registers = |tile: &Tile| (tile.places + tile.positions().len() as u32 + tile.taps) * width;
+    let registers = |tile: &Tile| (tile.windows + tile.positions().len() as u32 + tile.taps) * width;
     let tiles = (1..=most).map(|n| Tile::new(along, &steps, n));
-    let tiles = tiles.filter(|tile| width == 1 || tile.places == 1 || registers(tile) <= REGISTERS);
+    let tiles = tiles.filter(|tile| width == 1 || tile.windows == 1 || registers(tile) <= REGISTERS);
     let tile = Tile::choose(&limits, tiles, [size, columns], cost).unwrap_or(one);
     let count = tile.count(size);
     counts[along] = count;
-    let total = beside * count;
+    let total = outer_rows * count;
     let lines = (taps / i64::from(tile.taps)) as u32;
-    let groups = lines.div_ceil(lines.div_ceil(LINES));
+    let groups = lines.div_ceil(lines.div_ceil(MAX_LINES));
     let together = 1 << (THREADS / groups).min(THREADS / 2).ilog2();
     let neighbours = if last { (chunks as u32).min(CHANNELS).next_power_of_two() } else { 1 };
-    let ragged = size % i64::from(tile.places) != 0;
+    let ragged = size % i64::from(tile.windows) != 0;
     let lanes = [together / neighbours, neighbours];
-    let channels_of = Channels { last, width, wide_loads };
+    let channels_of = Channels { last, width, loads_vectors };
     let spec = Spec { dtype: inner.dtype, sums: out.dtype, axes, tile, channels: channels_of, ragged, groups, lanes };
     let blocks = [(chunks as u32).div_ceil(neighbours), lines.div_ceil(groups)];
-    // Enough workgroups to keep the adapter busy, of invocations that have at least two turns, and
+    // Enough workgroups to keep the adapter busy, at least two iterations for each invocation, and
     // short sums.
     let wide = |n: u32| i64::from(n);
     let turn = wide(lanes[0]);
-    let needed = ceil(total, turn * TURNS);
-    let wanted = ceil((8.0 * limits.units) as i64, wide(blocks[0]) * wide(blocks[1])).min(ceil(total, 2 * turn));
+    let needed = ceil(total, turn * TILES_PER_INVOCATION);
+    let wanted =
+        ceil((8.0 * limits.compute_units) as i64, wide(blocks[0]) * wide(blocks[1])).min(ceil(total, 2 * turn));
     let slices = needed.max(wanted).clamp(1, MAX_GROUPS as i64);
     let length = ceil(ceil(total, slices), turn) * turn;
     let slices = ceil(total, length);
@@ -113,7 +113,7 @@ pub fn backward_weight(cx: &Context, g: &Geometry, inner: &View, outer: &View, o
             padding: &g.padding,
         };
         let operations = multiply_adds(sums.dtype, (outer.numel() * taps) as u64);
-        cx.run_heavy(spec, &arguments, [blocks[0], blocks[1], slices as u32], operations)
+        cx.run_with_cost(spec, &arguments, [blocks[0], blocks[1], slices as u32], operations)
     };
     if slices == 1 {
         return run(&spec, out);
@@ -121,45 +121,45 @@ pub fn backward_weight(cx: &Context, g: &Geometry, inner: &View, outer: &View, o
     let sums = cx.empty(accumulator(inner.dtype), &[slices, channels, taps])?;
     run(&Spec { sums: sums.dtype, ..spec }, &sums)?;
     let rows = out.as_strided(&[channels, taps], &[taps, 1], 0);
-    add_up_into(cx, &sums, &rows, Axes::listed(&[0], 3, false))
+    sum_into(cx, &sums, &rows, Axes::of_dims(&[0], 3, false))
 }
 
 fn ceil(n: i64, by: i64) -> i64 {
     (n + by - 1) / by
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
     dtype: DType,
-    /// Of what is written: the result's, or a slice's sums'.
+    /// The dtype that is written: the dtype of the result, or of a slice's partial sums.
     sums: DType,
     axes: axis::Axes,
     tile: Tile,
     channels: Channels,
-    /// The last tile of a line of places sticks out.
+    /// The last tile of a line of windows is partial.
     ragged: bool,
     /// Lines of a workgroup.
     groups: u32,
-    /// Invocations that share a line, and those of neighbouring channels; powers of two.
+    /// Invocations that share a line, and invocations along adjacent channels; powers of two.
     lanes: [u32; 2],
 }
 
 /// The channels of an invocation.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 struct Channels {
-    /// They are the fastest in memory.
+    /// Channels are the innermost dimension in memory.
     last: bool,
-    /// How many there are, neighbours; 1 where they are not the fastest.
+    /// Number of adjacent channels; 1 where channels are not the innermost dimension.
     width: u32,
-    /// They are loaded in one access.
-    wide_loads: bool,
+    /// The channels are loaded in one access.
+    loads_vectors: bool,
 }
 
 impl Channels {
-    /// The elements of chunk `at` (u32).
+    /// Loads the elements of chunk `at` (u32).
     fn load<'b>(&self, pointer: Pointer<'b>, at: Value<'b>) -> Vec<Value<'b>> {
-        if self.wide_loads {
+        if self.loads_vectors {
             return pointer.load_chunk(at, self.width);
         }
         (0..self.width).map(|channel| pointer.load(at * self.width + channel)).collect()
@@ -167,17 +167,17 @@ impl Channels {
 }
 
 parameters! {
-    /// Of the workgroups dimension 0 counts channels, 1 lines, 2 slices.
+    /// Workgroups: dimension 0 is channels, 1 lines, 2 slices.
     Spec as s => Arguments, Parameters {
         out: Output = s.sums,
         inner: Input = s.dtype,
         outer: Input = s.dtype,
-        /// Channels, in as many as an invocation has.
+        /// Number of chunks of channels, one for each invocation.
         chunks: U32,
-        /// Tiles of a channel in all images, and of a slice.
+        /// Tiles of a channel in all images, and tiles of a slice.
         total: U32,
         length: U32,
-        /// Places of the outer side in each dimension, or tiles of them.
+        /// Windows of the outer side in each dimension, or tiles of windows.
         counts: Each<Divisor> = s.axes.iter().map(|_| ()).collect(),
         inner_size: PerAxis = s.axes.len(),
         outer_size: PerAxis = s.axes.len(),
@@ -213,7 +213,7 @@ impl KernelSpec for Spec {
         let lane = (local >> neighbours.ilog2()) & (together - 1);
         let line = b.group_id(1) * groups + (local >> (together * neighbours).ilog2());
         let chunk = b.group_id(0) * neighbours + (local & (neighbours - 1));
-        // Superfluous invocations do what the last ones do, and write nothing.
+        // Excess invocations repeat the work of the last ones, and write nothing.
         let taps: u32 = axes.iter().map(|axis| axis.taps).product();
         let lines = taps / tile.taps;
         let ours = line.lt(lines) & chunk.lt(p.chunks);
@@ -224,26 +224,26 @@ impl KernelSpec for Spec {
         let (inner_strides, inner_image) = strides(&p.inner_size, fastest);
         let (outer_strides, outer_image) = strides(&p.outer_size, fastest);
         let compute = self.dtype.compute();
-        // Of each tap those of the channels.
+        // Accumulators by tap, then channel.
         let sums: Vec<Var> = (0..tile.taps * width).map(|_| b.var(b.constant_of(compute, 0.0))).collect();
         let begin = b.group_id(2) * p.length;
         let end = (begin + p.length).min(p.total);
         b.for_(begin + lane, end, together, |at| {
-            // Where the tile's first place is, and what its window sees.
+            // The coordinates of the tile's first window, and of what it reads.
             let mut rest = at;
-            let (mut offset, mut ok, mut place) = (b.i32(0), b.bool(true), b.i32(0));
-            let mut start = place;
+            let (mut offset, mut ok, mut outer_offset) = (b.i32(0), b.bool(true), b.i32(0));
+            let mut start = outer_offset;
             for d in (0..axes.len()).rev() {
                 let (quotient, digit) = p.counts[d].divide(rest);
                 rest = quotient;
                 if d == along {
-                    start = (digit * tile.places).cast(signed);
+                    start = (digit * tile.windows).cast(signed);
                     continue;
                 }
                 let digit = digit.cast(signed);
                 let seen = digit * axes[d].stride as i32 - p.padding[d] + others[d];
                 let (step, valid) = inside(seen, p.inner_size[d], inner_strides[d]);
-                (offset, ok, place) = (offset + step, ok & valid, place + digit * outer_strides[d]);
+                (offset, ok, outer_offset) = (offset + step, ok & valid, outer_offset + digit * outer_strides[d]);
             }
             let (image, own) =
                 if channels.last { (rest, chunk.cast(wide)) } else { (rest * p.chunks + chunk, b.int(wide, 0)) };
@@ -255,15 +255,16 @@ impl KernelSpec for Spec {
                 let loaded = channels.load(inner, (offset + step).cast(ScalarType::U32));
                 loaded.into_iter().map(|x| (ok & valid).select(x, 0)).collect::<Vec<Value>>()
             };
-            let grad = |at: Value<'b>| channels.load(outer, (place + at * outer_strides[along]).cast(ScalarType::U32));
+            let grad =
+                |at: Value<'b>| channels.load(outer, (outer_offset + at * outer_strides[along]).cast(ScalarType::U32));
             let whole = || {
-                let grads: Vec<Vec<Value>> = (0..tile.places as i32).map(|i| grad(start + i)).collect();
+                let grads: Vec<Vec<Value>> = (0..tile.windows as i32).map(|i| grad(start + i)).collect();
                 let order = tile.positions();
                 let values: Vec<Vec<Value>> = order.iter().map(|&position| load(seen + position)).collect();
                 for (i, sum) in (0u32..).zip(&sums) {
                     let (tap, channel) = (i / width, (i % width) as usize);
-                    let value = |place: usize| {
-                        let position = tile.position(place as u32, tap);
+                    let value = |window: usize| {
+                        let position = tile.position(window as u32, tap);
                         values[order.partition_point(|&x| x < position)][channel]
                     };
                     let own = grads[1..].iter().enumerate();
@@ -286,7 +287,7 @@ impl KernelSpec for Spec {
                 });
             };
             if self.ragged {
-                b.if_else((start + tile.places as i32).le(p.outer_size[along]), whole, one_by_one);
+                b.if_else((start + tile.windows as i32).le(p.outer_size[along]), whole, one_by_one);
             } else {
                 whole();
             }
@@ -304,14 +305,15 @@ impl KernelSpec for Spec {
 }
 
 impl Spec {
-    /// What a line's taps see from the first tap of all: along the tile (i32), in the other
-    /// dimensions (i32), and the offset of its first tap in the filter (u32).
+    /// Source offsets of a line's taps from the filter's first tap, along the tile's dimension
+    /// (i32) and in the other dimensions (i32), and the offset of the line's first tap in the
+    /// filter (u32).
     fn taps<'b>(&self, b: &'b Builder, line: Value<'b>) -> (Value<'b>, Vec<Value<'b>>, Value<'b>) {
         let (mut rest, mut tap) = (line, b.u32(0));
         let strides = tap_strides(&self.axes);
         let mut seen = vec![b.i32(0); self.axes.len()];
         for (d, axis) in self.axes.iter().enumerate().rev() {
-            // Along the tile a line has several taps.
+            // Along the tile's dimension, a line has several taps.
             let each = if d == self.tile.along { self.tile.taps } else { 1 };
             let digits = axis.taps / each;
             let quotient = rest / digits;
@@ -323,7 +325,8 @@ impl Spec {
         (seen[self.tile.along], seen, tap)
     }
 
-    /// Adds the sums of the invocations that share a line; the first one has the totals.
+    /// Reduces the accumulators of the invocations that share a line; the first invocation gets the
+    /// totals.
     fn add<'b>(&self, b: &'b Builder, sums: &[Var<'b>], lane: Value<'b>) {
         let [together, neighbours] = self.lanes;
         if together == 1 {
@@ -357,7 +360,7 @@ impl Spec {
     }
 }
 
-/// Bytes of shared memory at most.
+/// Maximum bytes of shared memory.
 const SHARED: u32 = 8 << 10;
 
 #[cfg(test)]
@@ -381,8 +384,8 @@ mod tests {
                 let tile = Tile::new(along, &axes[along].steps(Pass::Forward), 4);
                 let (axes, groups) = (axis::Axes::from_slice(axes), 3);
                 let sums = if ragged { dtype } else { accumulator(dtype) };
-                for (width, wide_loads) in [(1, false), (4, false), (4, true)] {
-                    let channels = Channels { last, width, wide_loads };
+                for (width, loads_vectors) in [(1, false), (4, false), (4, true)] {
+                    let channels = Channels { last, width, loads_vectors };
                     let axes = axes.clone();
                     if width == 1 || last {
                         accepted(&Spec { dtype, sums, axes, tile, channels, ragged, groups, lanes }.build());

@@ -1,8 +1,8 @@
-//! The kernel of sums over the taps of a window: an invocation has neighbouring places of one
-//! channel, or of a few neighbouring ones.
+//! The kernel of sums over the taps of a window: an invocation computes neighbouring windows of one
+//! channel, or of a few adjacent channels.
 //!
-//! What is outside of the source is loaded from the nearest element and replaced by 0, so that
-//! invocations at borders do what the others do.
+//! Elements out of range are loaded from the nearest element and replaced by 0, so that invocations
+//! at borders do not diverge.
 
 use crate::convolution::depthwise::axis::{Axes, Line, Pass, Tile, inside, shape, strides, tap_strides};
 use crate::matmul::divisor::{Divisor, DivisorParams};
@@ -14,27 +14,31 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value, Var};
 
-/// Products that are unrolled over the taps of the last dimension too.
+/// Maximum number of products for which the taps of the last dimension are unrolled too.
 const UNROLLED: u32 = 256;
+/// The same where registers are few: compilers issue the loads of all unrolled taps at once.
+const UNROLLED_FOR_FEW_REGISTERS: u32 = 160;
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spec {
-    /// Of the source, the bias and the result.
+    /// The dtype of the source, the bias and the result.
     pub dtype: DType,
-    /// Of the weight.
+    /// The dtype of the weight.
     pub weight: DType,
     /// Which side is the source.
     pub pass: Pass,
     /// The window.
     pub axes: Axes,
-    /// Places of an invocation.
+    /// Windows of an invocation.
     pub tile: Tile,
-    /// Neighbouring channels of an invocation, where channels are the fastest in memory: of the
-    /// weight as well, then.
+    /// Adjacent channels of an invocation, if channels are the innermost dimension in memory, of
+    /// the weight too.
     pub channels: Option<u32>,
-    /// Whether one is added.
+    /// Whether a bias is added.
     pub bias: bool,
+    /// For adapters with few registers.
+    pub few_registers: bool,
 }
 
 parameters! {
@@ -42,25 +46,25 @@ parameters! {
     pub Spec as s => Arguments, Parameters {
         /// The sums, dense, in the memory order of the source.
         out: Output = s.dtype,
-        /// What windows see.
+        /// The tensor that windows read.
         source: Input = s.dtype,
-        /// `[channel, tap]`, or `[tap, channel]` where channels are the fastest.
+        /// `[channel, tap]`, or `[tap, channel]` if channels are the innermost dimension.
         weight: Input = s.weight,
-        /// What is added.
+        /// The bias that is added.
         bias: Option<Input> = s.bias.then_some(s.dtype),
-        /// Elements from one channel's bias to the next.
+        /// Stride of the bias.
         bias_step: Option<U32> = s.bias.then_some(()),
-        /// Invocations.
+        /// Number of invocations.
         threads: U32,
-        /// Channels, in as many as an invocation has.
+        /// Number of chunks of channels, one for each invocation.
         chunks: Divisor,
-        /// Places of a phase in each dimension, or tiles of them.
+        /// Windows of a phase in each dimension, or tiles of windows.
         counts: Each<Divisor> = s.axes.iter().map(|_| ()).collect(),
         /// Spatial sizes of the source.
         source_size: PerAxis = s.axes.len(),
         /// Spatial sizes of the result.
         result_size: PerAxis = s.axes.len(),
-        /// Zeros around the inner side.
+        /// Padding of the inner side.
         padding: PerAxis = s.axes.len(),
     }
 }
@@ -80,16 +84,16 @@ impl KernelSpec for Spec {
     }
 }
 
-/// One invocation: neighbouring places of one channel or a few.
+/// One invocation: neighbouring windows of one channel or a few.
 struct Worker<'b, 's> {
     spec: &'s Spec,
     b: &'b Builder,
-    /// The image, or where channels are not the fastest the channel's plane.
+    /// Pointer to the image, or to the channel's plane if channels are not the innermost dimension.
     source: Pointer<'b>,
     out: Pointer<'b>,
-    /// The channel's filter, or with channels fastest all.
+    /// Pointer to the channel's filter, or to all filters if channels are the innermost dimension.
     weight: Pointer<'b>,
-    /// The chunk of channels.
+    /// Index of the chunk of channels.
     chunk: Value<'b>,
     chunks: DivisorParams<'b>,
     lines: Vec<Line<'b>>,
@@ -98,16 +102,16 @@ struct Worker<'b, 's> {
     result_strides: Vec<Value<'b>>,
 }
 
-/// An offset in the source, whether it is inside (all are, if none), and the offset of the tap in
-/// the filter.
+/// The source offset of a tap, whether it is in range (`None` if all are), and the offset of the
+/// tap in the filter.
 #[derive(Copy, Clone)]
-struct Seen<'b> {
+struct SourceTap<'b> {
     offset: Value<'b>,
     inside: Option<Value<'b>>,
     tap: Value<'b>,
 }
 
-fn both<'b>(x: Option<Value<'b>>, y: Value<'b>) -> Value<'b> {
+fn and<'b>(x: Option<Value<'b>>, y: Value<'b>) -> Value<'b> {
     x.map_or(y, |x| x & y)
 }
 
@@ -126,15 +130,15 @@ impl<'b, 's> Worker<'b, 's> {
             .enumerate()
             .rev()
             .map(|(d, axis)| {
-                let mut place = split(&mut rest, p.counts[d]);
+                let mut window = split(&mut rest, p.counts[d]);
                 if d == spec.tile.along {
-                    place = place * spec.tile.places;
+                    window = window * spec.tile.windows;
                 }
                 let phases = axis.steps(spec.pass).phases;
                 let quotient = rest / phases;
                 let phase = rest - quotient * phases;
                 rest = quotient;
-                axis.line(spec.pass, place.cast(ScalarType::I32), phase, p.padding[d])
+                axis.line(spec.pass, window.cast(ScalarType::I32), phase, p.padding[d])
             })
             .collect();
         lines.reverse();
@@ -173,16 +177,16 @@ impl<'b, 's> Worker<'b, 's> {
         let steps = axes[tile.along].steps(pass);
         let line = self.lines[tile.along];
         let zero = b.constant_of(self.spec.dtype.compute(), 0.0);
-        let sums: Vec<Vec<Var>> = (0..tile.places).map(|_| (0..width).map(|_| b.var(zero)).collect()).collect();
-        let start = Seen { offset: b.i32(0), inside: None, tap: b.i32(0) };
+        let sums: Vec<Vec<Var>> = (0..tile.windows).map(|_| (0..width).map(|_| b.var(zero)).collect()).collect();
+        let start = SourceTap { offset: b.i32(0), inside: None, tap: b.i32(0) };
         if tile.taps == steps.taps {
-            // What the positions along the tile are does not depend on the other dimensions' taps.
+            // The positions along the tile do not depend on the other dimensions' taps.
             let positions = self.positions(line.source);
-            // Some phases have a tap less, or none.
+            // Some phases have one tap less, or none.
             let guard = (steps.phases > 1).then_some(line.count);
-            self.others(axes.len(), start, &|seen| self.add(seen, line.first, &positions, guard, &sums));
+            self.for_each_other_tap(axes.len(), start, &|seen| self.add(seen, line.first, &positions, guard, &sums));
         } else {
-            self.others(axes.len(), start, &|seen| {
+            self.for_each_other_tap(axes.len(), start, &|seen| {
                 b.for_(0, line.count, tile.taps, |tap| {
                     let positions = self.positions(line.source + tap * steps.source_of_tap);
                     self.add(seen, line.first + tap * steps.tap, &positions, None, &sums);
@@ -192,18 +196,18 @@ impl<'b, 's> Worker<'b, 's> {
         self.store(p, &sums);
     }
 
-    /// Offsets of the tile's positions from coordinate `first` on, and whether they are inside.
+    /// Offsets of the tile's positions from coordinate `first` on, and whether they are in range.
     fn positions(&self, first: Value<'b>) -> Vec<(Value<'b>, Value<'b>)> {
         let along = self.spec.tile.along;
         let (size, stride) = (self.source_size[along], self.source_strides[along]);
         self.spec.tile.positions().into_iter().map(|x| inside(first + x, size, stride)).collect()
     }
 
-    /// Runs `body` for the taps of the first `rank` dimensions but the tile's.
-    fn others(&self, rank: usize, seen: Seen<'b>, body: &dyn Fn(Seen<'b>)) {
+    /// Runs `body` for the taps of the first `rank` dimensions except the tile's.
+    fn for_each_other_tap(&self, rank: usize, seen: SourceTap<'b>, body: &dyn Fn(SourceTap<'b>)) {
         let Some(d) = rank.checked_sub(1) else { return body(seen) };
         if d == self.spec.tile.along {
-            return self.others(d, seen, body);
+            return self.for_each_other_tap(d, seen, body);
         }
         let (line, axis) = (self.lines[d], self.spec.axes[d]);
         let steps = axis.steps(self.spec.pass);
@@ -212,22 +216,24 @@ impl<'b, 's> Worker<'b, 's> {
             let coordinate = line.source + tap * steps.source_of_tap;
             let (offset, ok) = inside(coordinate, self.source_size[d], self.source_strides[d]);
             let tap = (line.first + tap * steps.tap) * stride;
-            let seen = Seen { offset: seen.offset + offset, inside: Some(both(seen.inside, ok)), tap: seen.tap + tap };
-            self.others(d, seen, body);
+            let seen =
+                SourceTap { offset: seen.offset + offset, inside: Some(and(seen.inside, ok)), tap: seen.tap + tap };
+            self.for_each_other_tap(d, seen, body);
         };
         let tile = self.spec.tile;
-        let products = steps.taps * tile.places * tile.taps * self.spec.channels.unwrap_or(1);
-        if steps.phases == 1 && products <= UNROLLED && rank == self.spec.axes.len() {
+        let products = steps.taps * tile.windows * tile.taps * self.spec.channels.unwrap_or(1);
+        let most = if self.spec.few_registers { UNROLLED_FOR_FEW_REGISTERS } else { UNROLLED };
+        if steps.phases == 1 && products <= most && rank == self.spec.axes.len() {
             (0..steps.taps as i32).for_each(|tap| turn(self.b.i32(tap)));
         } else {
             self.b.for_(0, line.count, 1, turn);
         }
     }
 
-    /// Adds the tile's taps from `first` on, of which there are `count` if it is given.
+    /// Accumulates the tile's taps from `first` on; only the first `count` of them, if it is given.
     fn add(
         &self,
-        seen: Seen<'b>,
+        seen: SourceTap<'b>,
         first: Value<'b>,
         positions: &[(Value<'b>, Value<'b>)],
         count: Option<Value<'b>>,
@@ -240,7 +246,7 @@ impl<'b, 's> Worker<'b, 's> {
             .iter()
             .map(|&(offset, ok)| {
                 let loaded = self.load(self.source, seen.offset + offset);
-                let ok = both(seen.inside, ok);
+                let ok = and(seen.inside, ok);
                 loaded.into_iter().map(|x| ok.select(x, 0)).collect()
             })
             .collect();
@@ -249,8 +255,8 @@ impl<'b, 's> Worker<'b, 's> {
             let product = || {
                 let at = seen.tap + (first + tap as i32 * steps.tap) * stride;
                 let weights = self.weights(at);
-                for (place, sums) in sums.iter().enumerate() {
-                    let position = tile.position(place as u32, tap);
+                for (window, sums) in sums.iter().enumerate() {
+                    let position = tile.position(window as u32, tap);
                     let values = &values[order.partition_point(|&x| x < position)];
                     for ((sum, &x), &w) in sums.iter().zip(values).zip(&weights) {
                         sum.set(multiply_add(x, w, sum.get()));
@@ -264,12 +270,12 @@ impl<'b, 's> Worker<'b, 's> {
         }
     }
 
-    /// The element at an offset (i32), or the chunk of elements.
+    /// Loads the element at an offset (i32), or the chunk of channels.
     fn load(&self, pointer: Pointer<'b>, at: Value<'b>) -> Vec<Value<'b>> {
         pointer.load_chunk(at.cast(ScalarType::U32), self.spec.channels.unwrap_or(1))
     }
 
-    /// The weights of a tap (i32).
+    /// Loads the weights of a tap (i32).
     fn weights(&self, tap: Value<'b>) -> Vec<Value<'b>> {
         let step = if self.spec.channels.is_some() { self.chunks.value().cast(ScalarType::I32) } else { self.b.i32(1) };
         self.load(self.weight, tap * step)
@@ -286,19 +292,19 @@ impl<'b, 's> Worker<'b, 's> {
         let is_inside = |coordinate: Value<'b>, d: usize| {
             coordinate.bitcast(ScalarType::U32).lt(p.result_size[d].bitcast(ScalarType::U32))
         };
-        let (mut place, mut ok) = (b.i32(0), None);
+        let (mut offset, mut ok) = (b.i32(0), None);
         for (d, line) in self.lines.iter().enumerate().filter(|(d, _)| *d != tile.along) {
-            place = place + line.result * self.result_strides[d];
-            // Only phases have places outside.
+            offset = offset + line.result * self.result_strides[d];
+            // Only phases have windows outside of the result.
             if axes[d].steps(pass).phases > 1 {
-                ok = Some(both(ok, is_inside(line.result, d)));
+                ok = Some(and(ok, is_inside(line.result, d)));
             }
         }
         let step = axes[tile.along].steps(pass).result;
         for (i, sums) in sums.iter().enumerate() {
             let coordinate = self.lines[tile.along].result + i as i32 * step;
-            b.if_(both(ok, is_inside(coordinate, tile.along)), || {
-                let at = place + coordinate * self.result_strides[tile.along];
+            b.if_(and(ok, is_inside(coordinate, tile.along)), || {
+                let at = offset + coordinate * self.result_strides[tile.along];
                 let totals: Vec<Value> = match &added {
                     Some(added) => sums.iter().zip(added).map(|(sum, &bias)| sum.get() + bias).collect(),
                     None => sums.iter().map(|sum| sum.get()).collect(),
@@ -332,7 +338,9 @@ mod tests {
                 let tile = Tile::new(along, &axes[along].steps(pass), 4);
                 let weight = if channels.is_some() { accumulator(dtype) } else { dtype };
                 let (axes, bias) = (Axes::from_slice(axes), pass == Pass::Forward);
-                accepted(&Spec { dtype, weight, pass, axes, tile, channels, bias }.build());
+                let spec = Spec { dtype, weight, pass, axes, tile, channels, bias, few_registers: false };
+                accepted(&spec.build());
+                accepted(&Spec { few_registers: true, ..spec }.build());
             }
         }
     }

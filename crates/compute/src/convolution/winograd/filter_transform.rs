@@ -1,8 +1,8 @@
-//! The transform of a weight: every three by three taps become four by four numbers.
+//! The transform of a weight: every 3x3 filter becomes 4x4 numbers.
 
 use crate::context::Context;
 use crate::convolution::winograd::range;
-use crate::convolution::winograd::transforms::{POINTS, TAPS, both, filter};
+use crate::convolution::winograd::transforms::{POINTS, TAPS, along_both, filter};
 use crate::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::view::View;
@@ -11,10 +11,10 @@ use dml_engine::{AddressRange, parameters};
 use dml_kernel::{Builder, DType, Value};
 use std::array::from_fn;
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spec {
-    /// Taps go from the last to the first, as the gradient of the input sees them.
+    /// Filters are rotated by 180 degrees, as the gradient of the input needs them.
     pub turned: bool,
 }
 
@@ -25,25 +25,25 @@ parameters! {
         out: Output = DType::F32,
         /// The weight.
         weight: Input = DType::F32,
-        /// A word that is set where a number may not go through.
+        /// A flag that is set if a number is out of the transforms' range.
         found: WriteRange = DType::U32,
-        /// Channels that the convolution reads, and that it writes.
+        /// Number of channels that the convolution reads, and that it writes.
         channels: [U32; 2],
-        /// Elements from one of them to the next.
+        /// Strides of the two kinds of channels.
         steps: [U32; 2],
-        /// Elements from one tap to the next.
+        /// Stride of the taps.
         tap: U32,
     }
 }
 
-/// Invocations of a workgroup along channels that are read, and along those that are written; and
-/// how many of each are neighbours.
+/// Invocations of a workgroup along channels that are read and along channels that are written, and
+/// how many of each are adjacent.
 const GROUP: [u32; 2] = [8, 32];
 
-const NEAR: [u32; 2] = [4, 8];
+const ADJACENT_CHANNELS: [u32; 2] = [4, 8];
 
-/// Enqueues the transform of `weight` into `out`; `axes`: the weight's dimensions of the channels
-/// that are read and written.
+/// Enqueues the transform of `weight` into `out`. `axes` are the weight's dimensions of the
+/// channels that are read and written.
 pub fn run(cx: &Context, weight: &View, axes: [usize; 2], out: &View, found: AddressRange) -> Result<()> {
     let spec = Spec { turned: axes == [0, 1] };
     let channels = axes.map(|d| weight.sizes[d] as u32);
@@ -63,12 +63,20 @@ impl KernelSpec for Spec {
 
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
         let Parameters { out, weight, found, channels: [read, written], steps, tap } = p;
-        // Few neighbours along both: stores are whole sectors of memory, and so are loads,
-        // whichever channels are near each other.
+        // A few adjacent channels along both axes, so that stores and loads are whole memory
+        // sectors, whichever channels are adjacent in memory.
         let bits = |shift: u32, count: u32| (b.local_id(0) >> shift) & (count - 1);
-        let shifts = [NEAR[1].ilog2(), (NEAR[0] * NEAR[1]).ilog2(), (NEAR[0] * GROUP[1]).ilog2()];
-        let from = b.group_id(1) * GROUP[0] + bits(shifts[0], NEAR[0]) + bits(shifts[2], GROUP[0] / NEAR[0]) * NEAR[0];
-        let to = b.group_id(0) * GROUP[1] + bits(0, NEAR[1]) + bits(shifts[1], GROUP[1] / NEAR[1]) * NEAR[1];
+        let shifts = [
+            ADJACENT_CHANNELS[1].ilog2(),
+            (ADJACENT_CHANNELS[0] * ADJACENT_CHANNELS[1]).ilog2(),
+            (ADJACENT_CHANNELS[0] * GROUP[1]).ilog2(),
+        ];
+        let from = b.group_id(1) * GROUP[0]
+            + bits(shifts[0], ADJACENT_CHANNELS[0])
+            + bits(shifts[2], GROUP[0] / ADJACENT_CHANNELS[0]) * ADJACENT_CHANNELS[0];
+        let to = b.group_id(0) * GROUP[1]
+            + bits(0, ADJACENT_CHANNELS[1])
+            + bits(shifts[1], GROUP[1] / ADJACENT_CHANNELS[1]) * ADJACENT_CHANNELS[1];
         b.if_(from.lt(read) & to.lt(written), || {
             let first = from * steps[0] + to * steps[1];
             let taps: [[Value; TAPS]; TAPS] = from_fn(|i| {
@@ -79,7 +87,7 @@ impl KernelSpec for Spec {
                 })
             });
             range::check(b, taps.into_iter().flatten(), found);
-            let transformed: [[Value; POINTS]; POINTS] = both(taps, filter);
+            let transformed: [[Value; POINTS]; POINTS] = along_both(taps, filter);
             for (point, &x) in (0u32..).zip(transformed.iter().flatten()) {
                 out.store((read * point + from) * written + to, x);
             }

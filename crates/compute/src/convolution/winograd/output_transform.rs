@@ -1,9 +1,9 @@
-//! The transform of products into results: four by four numbers become two by two results, to which
-//! the bias is added.
+//! The transform of products into results: 4x4 numbers become 2x2 results, to which the bias is
+//! added.
 
 use crate::context::Context;
 use crate::convolution::winograd::tiles::{Grid, Tiles};
-use crate::convolution::winograd::transforms::{POINTS, both, output};
+use crate::convolution::winograd::transforms::{POINTS, along_both, output};
 use crate::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec};
 use crate::view::View;
@@ -12,27 +12,27 @@ use dml_engine::parameters;
 use dml_kernel::{Builder, DType, Value};
 use std::array::from_fn;
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spec {
-    /// Channels are the fastest in memory.
+    /// Channels are the innermost dimension in memory.
     pub last: bool,
-    /// Whether one is added.
+    /// Whether a bias is added.
     pub bias: bool,
-    /// Both results of a row are inside or neither is, and go into one access.
+    /// Either both results of a row are in range or neither, and both are stored in one access.
     pub pairs: bool,
 }
 
 parameters! {
     /// A transform of products.
     pub Spec as s => Arguments, Parameters {
-        /// The first image.
+        /// The result, from the first image on.
         out: WriteRange = DType::F32,
         /// Matrices of products, `[point, channel, tile]` or `[point, tile, channel]`.
         products: Input = DType::F32,
-        /// What is added.
+        /// The bias that is added.
         bias: Option<Input> = s.bias.then_some(DType::F32),
-        /// Elements from one channel's bias to the next.
+        /// Stride of the bias.
         bias_step: Option<U32> = s.bias.then_some(()),
         /// The tiles.
         grid: Grid = s.last,
@@ -63,7 +63,7 @@ impl KernelSpec for Spec {
         grid.run(b, |site| {
             let tile: [[Value; POINTS]; POINTS] =
                 from_fn(|i| from_fn(|j| products.load(grid.matrix() * (i * POINTS + j) as u32 + site.index)));
-            let mut results = both(tile, output);
+            let mut results = along_both(tile, output);
             if let Some((bias, step)) = bias.zip(bias_step) {
                 let bias = bias.load(site.channel * step);
                 results = results.map(|row| row.map(|x| x + bias));
@@ -71,7 +71,7 @@ impl KernelSpec for Spec {
             let plane = site.plane(out);
             for (i, row) in results.into_iter().enumerate() {
                 let (above, inside) = site.along(0, i, None);
-                b.if_(inside & site.exists, || {
+                b.if_(inside & site.in_range, || {
                     if self.pairs {
                         let (column, _) = site.along(1, 0, None);
                         return plane.store_chunk((above + column) >> 1, &row);

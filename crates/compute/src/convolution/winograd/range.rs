@@ -1,34 +1,35 @@
-//! Which numbers may go through the transforms.
+//! The range of numbers for which the transforms are accurate.
 //!
-//! A transform adds and subtracts numbers that the convolution itself never adds: of an infinity it
-//! makes a NaN beside it, where numbers are huge it overflows though no result would, and of a
-//! number 2^24 times as large as its neighbours it leaves these no digits. So each transform of
-//! what the program gave looks at its numbers, and sets a word if one is not finite or too large;
-//! the direct product is then computed after all.
+//! A transform adds and subtracts numbers that the convolution itself never adds: an infinity
+//! becomes a NaN in other results, huge numbers overflow though no result would, and a number 2^24
+//! times as large as its neighbours cancels all of their digits. So each transform of the program's
+//! tensors checks its numbers, and sets a flag if one is not finite or too large. The direct
+//! product is then computed instead.
 
-use crate::matmul::guard::LOST;
+use crate::matmul::guard::FLAG_LOST;
 use dml_kernel::ir::Atomic;
 use dml_kernel::{Builder, Pointer, ScalarType, Value};
 
-/// The power of two that magnitudes stay below: as many bits as float32 has, so that numbers about
-/// 1 beside them keep the digits that matter. Nothing overflows then: a transform makes at most
-/// four times as large numbers, the products of two are below `2^4 * 2^48`, sums of [`MOST_TERMS`]
-/// of them below 2^76, and what becomes of these below 2^80.
+/// Magnitudes stay below 2^`LIMIT`. That is float32's number of bits, so that numbers around 1 keep
+/// their significant digits relative to the largest. Nothing overflows then: a transform makes
+/// numbers at most four times as large, the products of two are below `2^4 * 2^48`, sums of
+/// [`MAX_TERMS`] products below 2^76, and the transforms of these below 2^80.
 const LIMIT: u32 = 24;
 
-/// Products that are added up at most.
-pub const MOST_TERMS: i64 = 1 << 24;
+/// Maximum number of products in a sum.
+pub const MAX_TERMS: i64 = 1 << 24;
 
-/// Sets word 0 where one of the numbers, float32, is not finite or too large.
+/// Sets the flag at `word` if one of the float32 numbers is not finite or too large.
 pub fn check<'b>(b: &'b Builder, numbers: impl IntoIterator<Item = Value<'b>>, word: Pointer<'b>) {
-    // As integers magnitudes are in order, infinities above the numbers and NaN above these; and no
-    // driver flushes one.
+    // The bits of magnitudes are ordered as integers, with infinity above all numbers and NaN above
+    // infinity; and no driver flushes an integer to 0.
     let magnitudes = numbers.into_iter().map(|x| x.bitcast(ScalarType::U32) & 0x7fff_ffffu32);
     let Some(largest) = magnitudes.reduce(|x, y| x.max(y)) else { return };
     b.if_(largest.ge(b.u32((127 + LIMIT) << 23)), || {
-        // Where all numbers are such, not every invocation need wait for the word.
+        // A load before the atomic operation: if many numbers are out of range, not every
+        // invocation has to wait for the word.
         b.if_(word.load(0).eq(0), || {
-            word.atomic(Atomic::Or, 0, LOST);
+            word.atomic(Atomic::Or, 0, FLAG_LOST);
         });
     });
 }

@@ -1,8 +1,7 @@
-//! The transform of products into the gradient of a weight: four by four numbers become three by
-//! three.
+//! The transform of products into the gradient of a weight: 4x4 numbers become 3x3.
 
 use crate::context::Context;
-use crate::convolution::winograd::transforms::{POINTS, TAPS, both, filter_gradient};
+use crate::convolution::winograd::transforms::{POINTS, TAPS, along_both, filter_gradient};
 use crate::error::Result;
 use crate::matmul::divisor::Divisor;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
@@ -13,7 +12,7 @@ use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 use std::array::from_fn;
 
-/// Everything that changes the code: nothing.
+/// Specialisation. Nothing changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spec;
 
@@ -24,11 +23,11 @@ parameters! {
         out: Output = DType::F32,
         /// Matrices of products, `[point, outer channel, inner channel]`.
         products: Input = DType::F32,
-        /// Invocations: pairs of channels.
+        /// Number of invocations: pairs of channels.
         threads: U32,
-        /// Inner channels.
+        /// Number of inner channels.
         inner: Divisor,
-        /// Elements from one outer channel, inner channel, tap to the next.
+        /// Strides by outer channel, inner channel and tap.
         steps: [U32; 3],
     }
 }
@@ -52,7 +51,7 @@ impl KernelSpec for Spec {
         b.if_(i.lt(threads), || {
             let tile: [[Value; POINTS]; POINTS] =
                 from_fn(|row| from_fn(|column| products.load(threads * (row * POINTS + column) as u32 + i)));
-            let taps: [[Value; TAPS]; TAPS] = both(tile, filter_gradient);
+            let taps: [[Value; TAPS]; TAPS] = along_both(tile, filter_gradient);
             let (outer, inner) = inner.divide(i);
             let first = outer * outer_step + inner * inner_step;
             for (tap, &x) in (0u32..).zip(taps.iter().flatten()) {

@@ -1,4 +1,4 @@
-//! The matrix of what deformed kernels read: `[channels * taps, batch, positions]`.
+//! The matrix of pixels that deformed filters read: `[channels * taps, batch, positions]`.
 
 use crate::context::Context;
 use crate::detection::deform_conv2d::geometry::{Geometry, GeometryNumbers, corners, interpolate};
@@ -11,8 +11,8 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// Channels of an invocation, which all read at the same point.
-const EACH: u32 = 8;
+/// Channels of an invocation, all of which read at the same point.
+const CHANNELS_PER_INVOCATION: u32 = 8;
 
 /// Writes the columns of `input`. All tensors are contiguous.
 pub fn run(cx: &Context, g: &Geometry, input: &View, offset: &View, mask: Option<&View>, columns: &View) -> Result<()> {
@@ -20,14 +20,14 @@ pub fn run(cx: &Context, g: &Geometry, input: &View, offset: &View, mask: Option
         return Ok(());
     }
     let (index, masked) = (index_type(&[input, offset, columns]), mask.is_some());
-    let parts = (g.group_channels() + i64::from(EACH) - 1) / i64::from(EACH);
+    let parts = (g.group_channels() + i64::from(CHANNELS_PER_INVOCATION) - 1) / i64::from(CHANNELS_PER_INVOCATION);
     let spec = Spec { dtype: input.dtype, index, masked };
     let arguments =
         Arguments { columns, input, offset, mask, points: g.points(), threads: g.points() * parts, geometry: g };
     cx.run_threads(&spec, &arguments, (g.points() * parts) as u64)
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
     dtype: DType,
@@ -62,13 +62,13 @@ impl KernelSpec for Spec {
             let scale = p.mask.map(|mask| mask.load(number));
             let [height, width] = g.image.map(|n| n.cast(index));
             let own = g.group_channels(index);
-            let first = part * EACH;
-            b.for_(first, (first + EACH).min(own), 1, |within| {
+            let first = part * CHANNELS_PER_INVOCATION;
+            b.for_(first, (first + CHANNELS_PER_INVOCATION).min(own), 1, |within| {
                 let channel = point.group * own + within;
                 let plane = (point.image * g.channels.cast(index) + channel) * height * width;
                 let value = interpolate(&location, &corners(p.input, plane, width, &location));
-                let place = g.column(channel, point.tap, point.image, point.position);
-                p.columns.store(place, scale.map_or(value, |scale| scale * value));
+                let offset = g.column(channel, point.tap, point.image, point.position);
+                p.columns.store(offset, scale.map_or(value, |scale| scale * value));
             });
         });
     }

@@ -1,4 +1,4 @@
-//! Where the elements of deformed kernels are.
+//! Sizes of a deformable convolution, and the positions that its filters read.
 
 use dml_engine::interface::I32;
 use dml_engine::{ArgumentBlock, Parameter};
@@ -7,58 +7,58 @@ use dml_kernel::{Builder, Pointer, ScalarType, Value};
 /// The sizes of a deformable convolution. Pairs are height and width.
 #[derive(Copy, Clone, Debug)]
 pub struct Geometry {
-    /// Images.
+    /// Number of images.
     pub batch: i64,
     /// Channels of the input.
     pub channels: i64,
-    /// Of the input.
+    /// Size of an image.
     pub image: [i64; 2],
-    /// Elements of a kernel.
+    /// Size of a filter.
     pub kernel: [i64; 2],
-    /// From one kernel to the next.
+    /// Stride of the filter.
     pub stride: [i64; 2],
-    /// Around the image.
+    /// Padding of the image.
     pub padding: [i64; 2],
-    /// Between elements of a kernel.
+    /// Dilation: distance between the filter's taps.
     pub dilation: [i64; 2],
-    /// Of the result.
+    /// Size of the result.
     pub result: [i64; 2],
-    /// Groups of channels that have offsets of their own.
+    /// Groups of channels that have separate offsets.
     pub offset_groups: i64,
 }
 
 impl Geometry {
-    /// Elements of a kernel.
+    /// Number of taps of a filter.
     pub fn taps(&self) -> i64 {
         self.kernel[0] * self.kernel[1]
     }
 
-    /// Pixels of a result.
+    /// Number of pixels of a result.
     pub fn positions(&self) -> i64 {
         self.result[0] * self.result[1]
     }
 
-    /// Points at which the image is read.
+    /// Number of points at which images are read.
     pub fn points(&self) -> i64 {
         self.batch * self.offset_groups * self.taps() * self.positions()
     }
 
-    /// Of an offset group.
+    /// Channels of an offset group.
     pub fn group_channels(&self) -> i64 {
         self.channels / self.offset_groups
     }
 }
 
-/// A [`Geometry`] as a kernel's parameter.
+/// Kernel parameter: a [`Geometry`].
 pub struct GeometryNumbers;
 
 /// A [`Geometry`] in a kernel (i32).
 pub struct GeometryParams<'b> {
-    /// Images.
+    /// Number of images.
     pub batch: Value<'b>,
     /// Channels of the input.
     pub channels: Value<'b>,
-    /// Of the input.
+    /// Size of an image.
     pub image: [Value<'b>; 2],
     kernel: [Value<'b>; 2],
     stride: [Value<'b>; 2],
@@ -97,33 +97,33 @@ impl Parameter for GeometryNumbers {
     }
 }
 
-/// A point at which one element of a kernel reads the image, for the channels of an offset group.
+/// A point at which one tap of a filter reads the image, for the channels of an offset group.
 pub struct Point<'b> {
-    /// Its image, of the index type.
+    /// The image, of the index type.
     pub image: Value<'b>,
-    /// Its offset group, of the index type.
+    /// The offset group, of the index type.
     pub group: Value<'b>,
-    /// The kernel's element, of the index type.
+    /// The tap, of the index type.
     pub tap: Value<'b>,
     /// The result's pixel, of the index type.
     pub position: Value<'b>,
-    /// Where its offsets are, downwards and across.
+    /// Indices of the point's offsets, vertical and horizontal.
     pub offset: [Value<'b>; 2],
 }
 
 impl<'b> GeometryParams<'b> {
-    /// Elements of a kernel, as the index type.
+    /// Number of taps of a filter, as the index type.
     pub fn taps(&self, index: ScalarType) -> Value<'b> {
         self.kernel[0].cast(index) * self.kernel[1].cast(index)
     }
 
-    /// Pixels of a result, as the index type.
+    /// Number of pixels of a result, as the index type.
     pub fn positions(&self, index: ScalarType) -> Value<'b> {
         self.result[0].cast(index) * self.result[1].cast(index)
     }
 
-    /// Where the columns, `[channels * taps, images, positions]`, have what a tap of a channel
-    /// reads for a position.
+    /// Index in the columns, `[channels * taps, images, positions]`, of the value that a tap of a
+    /// channel reads for a position.
     pub fn column(&self, channel: Value<'b>, tap: Value<'b>, image: Value<'b>, position: Value<'b>) -> Value<'b> {
         let index = channel.scalar();
         let row = channel * self.taps(index) + tap;
@@ -135,7 +135,8 @@ impl<'b> GeometryParams<'b> {
         (self.channels / self.offset_groups).cast(index)
     }
 
-    /// The point of number `i`: image, offset group, element of the kernel, pixel of the result.
+    /// The point with index `i`, whose digits are image, offset group, tap, and pixel of the
+    /// result.
     pub fn point(&self, i: Value<'b>) -> Point<'b> {
         let index = i.scalar();
         let (positions, taps) = (self.positions(index), self.taps(index));
@@ -146,7 +147,7 @@ impl<'b> GeometryParams<'b> {
         Point { image: rest / groups, group: rest % groups, tap, position, offset: [offset, offset + positions] }
     }
 
-    /// What a point reads, downwards and across.
+    /// The coordinates that a point reads, vertical and horizontal.
     pub fn locate(&self, point: &Point<'b>, offsets: Pointer<'b>) -> [Location<'b>; 2] {
         let index = point.tap.scalar();
         let split = |i: Value<'b>, n: Value<'b>| {
@@ -154,11 +155,12 @@ impl<'b> GeometryParams<'b> {
         };
         let (tap, at) = (split(point.tap, self.kernel[1]), split(point.position, self.result[1]));
         [0, 1].map(|d| {
-            let place = at[d] * self.stride[d] - self.padding[d] + tap[d] * self.dilation[d];
+            let position = at[d] * self.stride[d] - self.padding[d] + tap[d] * self.dilation[d];
             let offset = offsets.load(point.offset[d]);
             let end = self.image[d].cast(offset.scalar());
-            // No further than where nothing is read: so the number fits an i32, NaN's too.
-            let at = (place.cast(offset.scalar()) + offset).max(-2.0).min(end + 1.0);
+            // Clamped to just outside of the range in which anything is read, so that the number
+            // fits an i32, also for NaN.
+            let at = (position.cast(offset.scalar()) + offset).max(-2.0).min(end + 1.0);
             let low = at.floor();
             let first = low.cast(ScalarType::I32);
             let there = |i: Value<'b>| i.ge(0) & i.lt(self.image[d]);
@@ -168,26 +170,25 @@ impl<'b> GeometryParams<'b> {
     }
 }
 
-/// What a point reads along one axis: two pixels.
+/// What a point reads along one axis: two pixels, interpolated linearly.
 #[derive(Copy, Clone)]
 pub struct Location<'b> {
-    /// The weight of the second one; the first has the rest.
+    /// Weight of the second pixel; the first has one minus that.
     pub fraction: Value<'b>,
-    /// Their numbers (i32), and whether they are in the image.
+    /// Coordinates of the two pixels (i32), and whether they are in the image.
     pub taps: [(Value<'b>, Value<'b>); 2],
-    /// Whether the point is in the image, or less than a pixel outside.
+    /// Whether the point is less than a pixel outside of the image, or inside.
     pub inside: Value<'b>,
 }
 
 impl<'b> Location<'b> {
-    /// Of both pixels.
+    /// Weights of the two pixels.
     pub fn weights(&self) -> [Value<'b>; 2] {
         [1.0 - self.fraction, self.fraction]
     }
 }
 
-/// The four pixels of a plane that begins at `plane` (of the index type), row by row; 0 for what is
-/// outside.
+/// The four pixels of the plane at `plane` (of the index type), row-major; 0 outside of the image.
 pub fn corners<'b>(
     input: Pointer<'b>,
     plane: Value<'b>,

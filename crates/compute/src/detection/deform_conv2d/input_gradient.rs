@@ -1,7 +1,8 @@
 //! The gradient of the images.
 //!
 //! Every point lists the pixels that it reads and their weights, the list is sorted by pixel, and
-//! each element sums over its part of the list: no float atomics, the same order each time.
+//! each element of the gradient sums its part of the list: no float atomics, and the same order in
+//! every run.
 
 use crate::context::Context;
 use crate::detection::deform_conv2d::geometry::{Geometry, GeometryNumbers};
@@ -22,7 +23,7 @@ use dml_kernel::{Builder, DType, ScalarType};
 /// Pixels that a point reads.
 const TAPS: i64 = 4;
 
-/// Writes the gradient of the images, given that of the columns. All tensors are contiguous.
+/// Writes the gradient of the images, from the gradient of the columns. All tensors are contiguous.
 pub fn run(cx: &Context, g: &Geometry, columns: &View, offset: &View, mask: Option<&View>, out: &View) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
@@ -55,11 +56,11 @@ pub fn run(cx: &Context, g: &Geometry, columns: &View, offset: &View, mask: Opti
     let index = index_type(&[columns, out]);
     // A pixel is read by the points of its own image and offset group.
     for (i, part) in segments::parts(cx, reads / (g.batch * g.offset_groups)).enumerate() {
-        let further = i > 0;
-        let spec = SumSpec { dtype, further, index };
+        let continues = i > 0;
+        let spec = SumSpec { dtype, continues, index };
         let arguments = SumArguments {
             out,
-            before: further.then_some(out),
+            before: continues.then_some(out),
             columns,
             weights: &weights,
             starts: &starts,
@@ -74,7 +75,7 @@ pub fn run(cx: &Context, g: &Geometry, columns: &View, offset: &View, mask: Opti
     Ok(())
 }
 
-/// Everything that changes the code of the kernel that lists reads.
+/// Specialisation of the kernel that lists reads: everything that changes its code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ReadsSpec {
     dtype: DType,
@@ -89,14 +90,15 @@ parameters! {
         offset: Input = s.dtype,
         mask: Option<Input> = s.masked.then_some(s.dtype),
         points: U32,
-        /// Pixels of all offset groups of all images: the key of a read outside.
+        /// Number of pixels of all offset groups of all images: the key of a read outside of the
+        /// image.
         pixels: U32,
         geometry: GeometryNumbers,
     }
 }
 
-/// Lists what every point reads: for each of the four pixels in turn, the pixel of each point, and
-/// the weight.
+/// Lists the reads of every point: for each of the four pixels in turn, the pixel of each point,
+/// and the weight.
 impl KernelSpec for ReadsSpec {
     fn name(&self) -> &'static str {
         "deform_reads"
@@ -113,49 +115,50 @@ impl KernelSpec for ReadsSpec {
             let groups = g.channels.cast(self.index) / g.group_channels(self.index);
             let first = (point.image * groups + point.group).cast(ScalarType::U32) * height * width;
             let scale = p.mask.map(|mask| mask.load(number));
-            let mut place = i;
+            let mut read = i;
             for ((row, row_there), down) in y.taps.into_iter().zip(y.weights()) {
                 for ((column, column_there), across) in x.taps.into_iter().zip(x.weights()) {
                     let pixel = first + row.cast(ScalarType::U32) * width + column.cast(ScalarType::U32);
-                    p.keys.store(place, (row_there & column_there).select(pixel, p.pixels));
+                    p.keys.store(read, (row_there & column_there).select(pixel, p.pixels));
                     let weight = down * across;
-                    p.weights.store(place, scale.map_or(weight, |scale| scale * weight));
-                    place = place + p.points;
+                    p.weights.store(read, scale.map_or(weight, |scale| scale * weight));
+                    read = read + p.points;
                 }
             }
         });
     }
 }
 
-/// Everything that changes the code of the kernel that sums.
+/// Specialisation of the kernel that sums: everything that changes its code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SumSpec {
     dtype: DType,
-    /// Sums are added to those of earlier parts.
-    further: bool,
+    /// Sums are added to the sums of earlier parts.
+    continues: bool,
     index: ScalarType,
 }
 
 parameters! {
     SumSpec as s => SumArguments, SumParameters {
         out: Output = s.dtype,
-        /// The sums so far.
-        before: Option<Input> = s.further.then_some(s.dtype),
+        /// The sums of earlier parts.
+        before: Option<Input> = s.continues.then_some(s.dtype),
         columns: Input = s.dtype,
         weights: Input = accumulator(s.dtype),
-        /// Where in the sorted list of reads those of each pixel begin.
+        /// Where the reads of each pixel begin in the sorted list.
         starts: Input = DType::U32,
-        /// Where in the list of weights each read of the sorted list stood.
+        /// Index of each read of the sorted list in the unsorted list, which is that of the
+        /// weights.
         positions: Input = DType::U32,
         numel: Index = s.index,
         points: U32,
-        /// Of the reads of each pixel: see [`for_each_of_key`].
+        /// The range of each pixel's reads to sum: see [`for_each_of_key`].
         part: [U32; 2],
         geometry: GeometryNumbers,
     }
 }
 
-/// Sums what points have read of each element.
+/// Sums, for each element of the gradient, over the points that read it.
 impl KernelSpec for SumSpec {
     fn name(&self) -> &'static str {
         "deform_sum"
@@ -168,7 +171,7 @@ impl KernelSpec for SumSpec {
             let [height, width] = g.image.map(|n| n.cast(index));
             let (plane, pixel) = (i / (height * width), i % (height * width));
             let own = g.group_channels(index);
-            // A plane is a channel of an image; offset groups are counted like channels.
+            // A plane is a channel of an image. An offset group is `own` consecutive planes.
             let channel = plane % g.channels.cast(index);
             let image = plane / g.channels.cast(index);
             let key = ((plane / own) * height * width + pixel).cast(ScalarType::U32);
@@ -198,7 +201,7 @@ mod tests {
             (DType::F64, ScalarType::U32, true),
         ] {
             accepted(&ReadsSpec { dtype, index, masked }.build());
-            accepted(&SumSpec { dtype, further: true, index }.build());
+            accepted(&SumSpec { dtype, continues: true, index }.build());
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The gradients of the offsets and the mask: one invocation a point sums over the channels of its
-//! group.
+//! The gradients of the offsets and the mask: one invocation for each point, which sums over the
+//! channels of its group.
 
 use crate::context::Context;
 use crate::detection::deform_conv2d::geometry::{Geometry, GeometryNumbers, corners, interpolate};
@@ -12,7 +12,7 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType};
 
-/// The operands, all contiguous. `mask` is the mask and its gradient.
+/// The operands, all contiguous.
 pub struct Operands<'t> {
     /// The gradient of the columns.
     pub columns: &'t View,
@@ -22,9 +22,9 @@ pub struct Operands<'t> {
     pub offset: &'t View,
     /// The mask.
     pub mask: Option<&'t View>,
-    /// The gradient of the offsets: is written.
+    /// The gradient of the offsets; written.
     pub grad_offset: &'t View,
-    /// The gradient of the mask: is written.
+    /// The gradient of the mask; written.
     pub grad_mask: Option<&'t View>,
 }
 
@@ -48,7 +48,7 @@ pub fn run(cx: &Context, g: &Geometry, o: &Operands) -> Result<()> {
     cx.run_threads(&spec, &arguments, g.points() as u64)
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
     dtype: DType,
@@ -99,8 +99,8 @@ impl KernelSpec for Spec {
                 }
             });
             let scale = p.mask.map(|mask| mask.load(i));
-            for (slope, place) in [down, across].into_iter().zip(point.offset) {
-                p.grad_offset.store(place, scale.map_or(slope.get(), |scale| scale * slope.get()));
+            for (slope, component) in [down, across].into_iter().zip(point.offset) {
+                p.grad_offset.store(component, scale.map_or(slope.get(), |scale| scale * slope.get()));
             }
             if let Some(grad_mask) = p.grad_mask {
                 grad_mask.store(i, value.get());

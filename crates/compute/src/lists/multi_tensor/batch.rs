@@ -1,11 +1,11 @@
-//! Rows of a list that go in one launch, and those that must go one after the other.
+//! Which rows of a list go into one launch, and which have to be computed one after the other.
 
 use crate::error::Result;
 use crate::lists::multi_tensor::ranges;
 use crate::lists::multi_tensor::signature::{Kind, Signature};
 use crate::pointwise::kernel::{Input, Operand, Operands};
 use crate::primitives::kernel::number_word;
-use crate::primitives::list_table::{Grid, Listed, MAX_TENSORS};
+use crate::primitives::list_table::{Grid, ListArgument, MAX_TENSORS};
 use crate::view::View;
 use crate::view::layout::Layout;
 use dml_engine::AddressRange;
@@ -13,48 +13,48 @@ use dml_environment::FOREACH_SINGLE;
 use dml_kernel::{DType, dense};
 use smallvec::SmallVec;
 
-/// One tensor of the list, with all that belongs to it.
+/// One tensor of the list, and the tensors that are computed with it.
 #[derive(Clone, Debug)]
 pub struct Row<'t> {
-    /// Results, of one shape.
+    /// Results, all of one shape.
     pub outs: SmallVec<[&'t View; 4]>,
-    /// Inputs. A result that is an input as well is named in both.
+    /// Inputs. A result that is an input as well is in both lists.
     pub inputs: Operands<'t>,
-    /// The dtype in which the values reach the body.
+    /// The dtype to which values are converted for the function.
     pub common: DType,
 }
 
 impl<'t> Row<'t> {
-    /// A tensor that is its own only input.
+    /// A row whose only input is the result.
     pub fn in_place(t: &'t View) -> Self {
         Row { outs: SmallVec::from_slice(&[t]), inputs: SmallVec::from_slice(&[Operand::Tensor(t)]), common: t.dtype }
     }
 }
 
-/// Rows of one signature: one launch, or several if they are very many.
+/// Rows of one signature: one launch, or several if there are very many.
 pub struct Batch {
     signature: Signature,
-    /// The rows' entries in the table.
+    /// The rows' entries in the launch's table.
     entries: Vec<u64>,
-    /// As many for each row: one that is a write as well is empty.
+    /// Address ranges, as many for each row. A range that is also written is empty here.
     reads: Vec<AddressRange>,
     writes: Vec<AddressRange>,
 }
 
-/// One batch, but where dtypes or alignments are mixed.
+/// Usually one batch; more if dtypes or alignments are mixed.
 pub type Batches = SmallVec<[Batch; 2]>;
 
-/// Whether lists go one tensor after the other, to compare.
-fn one_by_one() -> bool {
+/// Whether lists are computed one tensor after the other, for comparison.
+fn uses_single_launches() -> bool {
     FOREACH_SINGLE.get().is_some()
 }
 
-/// What goes in one launch each, and the rows that go one after the other: strided ones, or all
-/// where the order matters.
+/// Splits rows into batches of one launch each, and rows that are computed one after the other:
+/// strided ones, or all rows if their order matters.
 pub fn split<'r, 't>(rows: &'r [Row<'t>], shared: &[Input]) -> (Batches, SmallVec<[&'r Row<'t>; 8]>) {
     let full = || rows.iter().filter(|row| row.outs[0].numel() > 0);
     let mut batches = Batches::new();
-    if full().nth(1).is_none() || one_by_one() {
+    if full().nth(1).is_none() || uses_single_launches() {
         return (batches, full().collect());
     }
     let singles: SmallVec<[&Row; 8]> = full().filter(|row| !add(&mut batches, row, rows.len(), shared)).collect();
@@ -64,13 +64,13 @@ pub fn split<'r, 't>(rows: &'r [Row<'t>], shared: &[Input]) -> (Batches, SmallVe
     (batches, singles)
 }
 
-/// Whether what one row writes is touched by another one.
+/// Whether one row writes memory that another row accesses.
 fn overlap(batches: &mut Batches, singles: &[&Row], shared: &[Input]) -> bool {
     let shared = shared.iter().filter_map(|input| if let Input::Tensor(t) = input { Some(t.range()) } else { None });
     if let ([batch], true) = (batches.as_mut_slice(), singles.is_empty())
         && batch.rows() <= MAX_TENSORS
     {
-        // Its ranges are all of one launch: they may be sorted.
+        // The ranges belong to a single launch, so their order does not matter.
         batch.reads.extend(shared);
         return ranges::conflict(&mut batch.reads, &mut batch.writes);
     }
@@ -87,7 +87,7 @@ fn overlap(batches: &mut Batches, singles: &[&Row], shared: &[Input]) -> bool {
     ranges::conflict(&mut reads, &mut writes)
 }
 
-/// The same elements, one by one.
+/// Whether both views are the same elements in the same order.
 fn same(a: &View, b: &View) -> bool {
     a.data == b.data && a.dtype == b.dtype && a.sizes == b.sizes && a.strides == b.strides
 }
@@ -97,7 +97,7 @@ impl Batch {
         self.entries.len() / self.signature.words() as usize
     }
 
-    /// What its rows have in common.
+    /// The signature that the batch's rows share.
     pub fn signature(&self) -> &Signature {
         &self.signature
     }
@@ -107,7 +107,7 @@ impl Batch {
         self.signature.outs[0]
     }
 
-    /// Elements of one access of the kernel.
+    /// Elements of one access of the kernel (vector width).
     pub fn lanes(&self) -> u32 {
         self.signature.lanes
     }
@@ -117,14 +117,15 @@ impl Batch {
         self.signature.words()
     }
 
-    /// Launches a kernel: `run` gets its [`ListTable`](crate::primitives::list_table::ListTable)
-    /// and the workgroups, as often as it takes.
-    pub fn launch(mut self, mut run: impl FnMut(Listed, [u32; 3]) -> Result<()>) -> Result<()> {
+    /// Launches a kernel: `run` gets a [`ListTable`](crate::primitives::list_table::ListTable) and
+    /// the workgroups; once, or several times if there are very many rows.
+    pub fn launch(mut self, mut run: impl FnMut(ListArgument, [u32; 3]) -> Result<()>) -> Result<()> {
         let (rows, words) = (self.rows(), self.words() as usize);
         let mut launch = |entries: &[u64], reads: &[AddressRange], writes: &[AddressRange]| {
             let counts = entries.iter().step_by(words);
-            let Grid { firsts, groups, rounds } = Grid::new(counts.copied(), self.signature.lanes);
-            let listed = Listed { firsts: &firsts, entries, rounds: rounds as u32, reads, writes };
+            let Grid { first_workgroups, groups, rounds } = Grid::new(counts.copied(), self.signature.lanes);
+            let listed =
+                ListArgument { first_workgroups: &first_workgroups, entries, rounds: rounds as u32, reads, writes };
             run(listed, dense::folded(groups))
         };
         if rows <= MAX_TENSORS {
@@ -145,8 +146,8 @@ impl Batch {
     }
 }
 
-/// Adds a row to the batch of its signature. False if it fits in none: a tensor is neither dense
-/// like the result nor one element.
+/// Adds a row to the batch of its signature. Returns false if no batch can have it: a tensor is
+/// neither dense with the result's strides nor a single element.
 fn add(batches: &mut Batches, row: &Row, expected: usize, shared: &[Input]) -> bool {
     let out = row.outs[0];
     let contiguous = out.is_contiguous();
@@ -171,7 +172,7 @@ fn add(batches: &mut Batches, row: &Row, expected: usize, shared: &[Input]) -> b
         }
         signature.outs.push(t.dtype);
     }
-    // A bit for each input that lies like the results.
+    // Bitmask: input i has the strides of the results.
     let mut alike = 0u32;
     for (i, operand) in row.inputs.iter().enumerate() {
         signature.inputs.push(match operand {
@@ -184,7 +185,7 @@ fn add(batches: &mut Batches, row: &Row, expected: usize, shared: &[Input]) -> b
             Operand::Tensor(_) => return false,
         });
     }
-    // Then so is every address a multiple of its own elements.
+    // Each address is then also aligned to `lanes` elements of its own dtype.
     let lanes = 16 / widest;
     if addresses.is_multiple_of(widest * lanes) {
         signature.lanes = lanes as u32;
@@ -192,7 +193,7 @@ fn add(batches: &mut Batches, row: &Row, expected: usize, shared: &[Input]) -> b
     for input in shared {
         signature.inputs.push(match input {
             Input::Tensor(t) => Kind::SharedTensor(t.dtype),
-            Input::Number(..) => Kind::SharedNumber,
+            Input::Number(..) => Kind::ListScalar,
         });
     }
     let takes = |batch: &Batch| batch.signature == signature || numel == 1 && batch.signature.takes_one(&signature);

@@ -1,14 +1,14 @@
-//! Operators on lists of tensors in one launch: each workgroup finds its tensor, and its part of
-//! it, in a table (what CUDA's libraries call multi-tensor apply).
+//! Operators on lists of tensors in one launch: each workgroup looks up its tensor, and its part of
+//! the tensor, in a table (what CUDA's libraries call multi-tensor apply).
 //!
-//! The element's computation is that of the pointwise operator, so the bits are the same. What does
-//! not fit, such as strided tensors, and lists whose tensors overlap each other, where order
-//! matters, goes one tensor after the other.
+//! Elements are computed by the pointwise operator's function, so the bits are the same. Tensors
+//! that do not fit, such as strided ones, are computed one after the other, and so are lists whose
+//! tensors overlap, where order matters.
 
 pub mod batch;
-pub mod pointwise;
-pub mod ranges;
-pub mod signature;
+mod pointwise;
+mod ranges;
+mod signature;
 
 pub use crate::lists::multi_tensor::batch::Row;
 pub use crate::lists::multi_tensor::batch::split;

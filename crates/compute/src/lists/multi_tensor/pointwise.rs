@@ -15,10 +15,10 @@ use dml_engine::{ArgumentBlock, Interface, Parameter, parameters};
 use dml_kernel::dense::{self, GROUP};
 use dml_kernel::{Builder, DType, Kernel, Pointer, ScalarType, Value};
 
-/// Computes the results of every row from its inputs and the shared ones, which are numbers and
-/// tensors of one element. The function gets the row's inputs, then the shared ones.
+/// Computes the results of every row from its inputs and from the shared inputs, which are numbers
+/// and tensors of one element. The function gets the row's inputs first, then the shared ones.
 pub fn run(cx: &Context, variant: Variant, rows: &[Row], shared: &[Input]) -> Result<()> {
-    if cx.infers() {
+    if cx.needs_no_kernel() {
         return Ok(());
     }
     let (batches, singles) = split(rows, shared);
@@ -38,7 +38,7 @@ pub fn run(cx: &Context, variant: Variant, rows: &[Row], shared: &[Input]) -> Re
     Ok(())
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
     /// What is computed.
@@ -49,15 +49,15 @@ struct Spec {
 parameters! {
     Spec as s => Arguments, Parameters {
         lists: ListTable,
-        /// What all tensors share.
-        shared: Each<Shared> = s.signature.shared().map(|kind| (kind, s.signature.common)).collect(),
+        /// The inputs that all tensors share.
+        shared: Each<ListInputParameter> = s.signature.shared().map(|kind| (kind, s.signature.common)).collect(),
     }
 }
 
-/// A number or a tensor of one element that all tensors of a list share.
-struct Shared;
+/// Kernel parameter: a number or a tensor of one element that all tensors of a list share.
+struct ListInputParameter;
 
-/// The argument for [`Shared`].
+/// The argument for [`ListInputParameter`].
 enum Argument<'a> {
     Tensor(&'a View),
     Number(Number),
@@ -72,15 +72,15 @@ impl<'a> Argument<'a> {
     }
 }
 
-/// A [`Shared`] one in a kernel.
+/// A [`ListInputParameter`] in a kernel.
 #[derive(Copy, Clone)]
 enum Declared<'b> {
     Tensor(Pointer<'b>),
     Number(Value<'b>),
 }
 
-impl Parameter for Shared {
-    /// What it is, and the dtype of numbers.
+impl Parameter for ListInputParameter {
+    /// The kind of input, and the dtype of numbers.
     type Type = (Kind, DType);
     type Argument<'a> = Argument<'a>;
     type Declared<'b> = Declared<'b>;
@@ -97,14 +97,13 @@ impl Parameter for Shared {
             (Argument::Tensor(t), Kind::SharedTensor(dtype)) if t.dtype == dtype => {
                 ReadRange::pass(&t.range(), &dtype, block);
             }
-            (Argument::Number(x), Kind::SharedNumber) => InDType::pass(x, &common, block),
+            (Argument::Number(x), Kind::ListScalar) => InDType::pass(x, &common, block),
             _ => block.mismatch("what all tensors share is not what the kernel is made for"),
         }
     }
 }
 
-/// The number whose bits a word holds, as [`crate::primitives::kernel::number_word`] put them
-/// there.
+/// Decodes the number that [`crate::primitives::kernel::number_word`] encoded in a word.
 fn number(word: Value<'_>, scalar: ScalarType) -> Value<'_> {
     match scalar {
         ScalarType::Bool => word.cast(ScalarType::U32).cast(ScalarType::Bool),
@@ -134,7 +133,7 @@ impl Spec {
                     Kind::Dense(dtype) => (Some((lists.part_of(&part, word(), dtype), false)), None),
                     Kind::One(dtype) => (Some((lists.tensor(&part, word(), dtype), true)), None),
                     Kind::Number => (None, Some(number(lists.word(&part, word()), compute))),
-                    Kind::SharedTensor(_) | Kind::SharedNumber => match shared.next() {
+                    Kind::SharedTensor(_) | Kind::ListScalar => match shared.next() {
                         Some(&Declared::Tensor(pointer)) => (Some((pointer, true)), None),
                         Some(&Declared::Number(value)) => (None, Some(value)),
                         None => (None, None),
@@ -164,13 +163,13 @@ mod tests {
     use smallvec::smallvec;
 
     crate::functions! {
-        /// A function of every kind of input.
+        /// A function with every kind of input.
         TEST = "test"(a, b, c, d, e) => a.eq(e).select(b, c).ne(d).cast(a.scalar());
     }
 
     #[test]
     fn kernels_are_valid() {
-        let numbers = [Kind::Number, Kind::SharedNumber, Kind::SharedTensor(DType::F32)];
+        let numbers = [Kind::Number, Kind::ListScalar, Kind::SharedTensor(DType::F32)];
         for common in [DType::Bool, DType::U8, DType::I64, DType::F16, DType::F32, DType::F64] {
             let mut signature = Signature { outs: smallvec![common], inputs: smallvec![], common, lanes: 2 };
             signature.inputs.extend([Kind::Dense(common), Kind::One(DType::I32)]);

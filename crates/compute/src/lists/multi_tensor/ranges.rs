@@ -1,9 +1,9 @@
-//! The memory of many tensors: whether it overlaps, and in as few ranges as it takes.
+//! The memory ranges of many tensors: whether they overlap, and merging them.
 
 use dml_engine::AddressRange;
 
-/// Whether a range that is written overlaps another one, read or written: then the tensors must be
-/// worked on in order. Sorts both. An empty range at 0 overlaps nothing.
+/// Whether a written range overlaps another one, read or written: then the tensors have to be
+/// computed in order. Sorts both lists. An empty range at 0 overlaps nothing.
 pub fn conflict(reads: &mut [AddressRange], writes: &mut [AddressRange]) -> bool {
     sort(reads);
     sort(writes);
@@ -12,7 +12,8 @@ pub fn conflict(reads: &mut [AddressRange], writes: &mut [AddressRange]) -> bool
     }
     let mut at = 0;
     reads.iter().any(|read| {
-        // Reads come by their start: what ends before this one concerns no later one either.
+        // Reads are in order of their start: a write that ends before this one does not overlap
+        // later reads either.
         while writes.get(at).is_some_and(|write| write.end <= read.start) {
             at += 1;
         }
@@ -20,7 +21,7 @@ pub fn conflict(reads: &mut [AddressRange], writes: &mut [AddressRange]) -> bool
     })
 }
 
-/// Joins neighbours, and what overlaps. The queue has the less to look at.
+/// Merges adjacent and overlapping ranges, so that the queue has fewer to compare.
 pub fn merge(ranges: &mut Vec<AddressRange>) {
     ranges.retain(|range| range.start < range.end);
     sort(ranges);
@@ -33,7 +34,7 @@ pub fn merge(ranges: &mut Vec<AddressRange>) {
     });
 }
 
-/// Stable: memory that was allocated in order is sorted in one pass.
+/// A stable sort, which takes one pass if the tensors were allocated in order.
 fn sort(ranges: &mut [AddressRange]) {
     ranges.sort_by_key(|range| range.start);
 }

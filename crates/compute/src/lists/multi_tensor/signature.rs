@@ -1,34 +1,34 @@
-//! What the tensors of one launch have in common.
+//! The signature that the tensors of one launch share.
 
 use dml_kernel::DType;
 use smallvec::SmallVec;
 
-/// How a kernel gets an input.
+/// How an input is passed to a kernel.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A tensor of the results' shape, dense like them.
+    /// A tensor with the results' shape and strides, dense.
     Dense(DType),
     /// A tensor of one element.
     One(DType),
-    /// A number of each tensor of the list.
+    /// A number for each tensor of the list.
     Number,
-    /// A tensor of one element for the whole list.
+    /// A tensor of one element, for the whole list.
     SharedTensor(DType),
     /// A number for the whole list.
-    SharedNumber,
+    ListScalar,
 }
 
-/// What the rows of one launch have in common: everything that changes the kernel's code beside the
-/// body.
+/// What the rows of one launch share: everything besides the function that changes the kernel's
+/// code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Signature {
     /// The dtypes of the results.
     pub outs: SmallVec<[DType; 4]>,
-    /// The rows' inputs, then the shared ones.
+    /// The rows' inputs, then the shared inputs.
     pub inputs: SmallVec<[Kind; 16]>,
-    /// The dtype in which values reach the body.
+    /// The dtype to which values are converted for the function.
     pub common: DType,
-    /// Elements of one access.
+    /// Elements of one access (vector width).
     pub lanes: u32,
 }
 
@@ -38,13 +38,13 @@ impl Signature {
         (1 + self.outs.len() + self.inputs.len() - self.shared().count()) as u32
     }
 
-    /// The inputs that are the same for all tensors.
+    /// The inputs that all tensors share.
     pub fn shared(&self) -> impl Iterator<Item = Kind> {
-        self.inputs.iter().copied().filter(|kind| matches!(kind, Kind::SharedTensor(_) | Kind::SharedNumber))
+        self.inputs.iter().copied().filter(|kind| matches!(kind, Kind::SharedTensor(_) | Kind::ListScalar))
     }
 
-    /// Whether its kernel can take a row of single elements of this signature: neither broadcasting
-    /// nor alignment matters there.
+    /// Whether the kernel of this signature can compute a row of one-element tensors: for these
+    /// neither broadcasting nor alignment matters.
     pub fn takes_one(&self, row: &Signature) -> bool {
         let alike = |a: Kind, b: Kind| match (a, b) {
             (Kind::Dense(a) | Kind::One(a), Kind::Dense(b) | Kind::One(b)) => a == b,

@@ -1,10 +1,7 @@
-//! Cross-entropy of logits with the indices of classes, fused: the losses read the logits once,
-//! their gradient reads them once and is written once. Of a row are kept its largest element and
-//! the logarithm of its sum, apart: added up they would lose the digits of small losses beside
-//! large logits.
-//!
-//! The plugin calls these for `aten::cross_entropy_loss`, with arguments that it has checked
-//! (`plugin/cross_entropy.cpp`).
+//! Cross-entropy of logits with class indices, fused: the losses read the logits once; the gradient
+//! reads them once and is written once. Two numbers are saved for each row: its largest element and
+//! the logarithm of its sum of exponentials. A single log-sum-exp would lose the digits of small
+//! losses if logits are large.
 
 pub mod backward;
 pub mod forward;

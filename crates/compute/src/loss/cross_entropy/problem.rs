@@ -1,48 +1,49 @@
-//! The checked arguments of a cross-entropy.
+//! The arguments of a cross-entropy, and the common specialisation of its kernels.
 
 use crate::dtype::accumulator;
 use crate::loss::reduce::Reduce;
-use crate::primitives::rows::{Dealt, Extent};
+use crate::primitives::rows::{Extent, RowDistribution};
 use crate::view::layout::index_type;
 use crate::view::{Dims, View};
 use dml_kernel::{DType, ScalarType};
 use smallvec::SmallVec;
 
-/// What errors call the operator.
-pub const NAME: &str = "cross_entropy_loss";
-
-/// Checked arguments. Every row is the logits of one target.
+/// The arguments. Every row has the logits of one target.
 pub struct Problem {
     /// Logits, dense.
     pub input: View,
-    /// How the rows lie in `input`, in the order of the targets.
+    /// The layout of rows in `input`, in the order of the targets.
     pub extent: Extent,
-    /// Contiguous.
+    /// The class of each row, int64 or uint8, contiguous.
     pub target: View,
-    /// Of each class, contiguous.
+    /// A weight for each class, contiguous.
     pub weight: Option<View>,
+    /// The reduction of the losses.
     pub reduction: Reduce,
+    /// The class whose rows are ignored.
     pub ignore: i64,
-    /// How much of each target's weight all classes share.
+    /// The operator's name in errors about an invalid class.
+    pub name: &'static str,
+    /// The fraction of each target's weight that is spread over all classes.
     pub smoothing: f64,
 }
 
 impl Problem {
-    /// The dtype of what is computed.
+    /// The dtype of the computation.
     pub fn computed(&self) -> DType {
         accumulator(self.input.dtype)
     }
 
-    /// What kernels are specialised by that access `others` as they do the logits.
-    pub fn spec(&self, others: &[&View]) -> Spec {
+    /// The specialisation of kernels that access `others` element by element, like the logits.
+    pub(super) fn spec(&self, others: &[&View]) -> Spec {
         let index = index_type(self.input.numel());
         let accessed: SmallVec<[(u64, u64); 2]> =
             others.iter().copied().chain([&self.input]).map(|t| (t.data, t.dtype.bytes())).collect();
         let Extent { n, inner, rows } = self.extent;
         let rows = if inner == 1 {
-            Dealt::neighbours(index, n, self.input.dtype, &accessed)
+            RowDistribution::contiguous(index, n, self.input.dtype, &accessed)
         } else {
-            Dealt::columns(index, n, rows)
+            RowDistribution::columns(index, n, rows)
         };
         Spec {
             input: self.input.dtype,
@@ -54,14 +55,16 @@ impl Problem {
     }
 }
 
+/// Sizes or strides without those of dimension `dim`.
 pub fn without(sizes: &[i64], dim: usize) -> Dims {
     let mut rest = Dims::from_slice(sizes);
     rest.remove(dim);
     rest
 }
 
-/// Whether the classes, dimension `dim`, are neighbours and all else lies in order around them.
-pub fn classes_last(input: &View, dim: usize) -> bool {
+/// Whether the classes, dimension `dim`, are innermost in memory and all other dimensions are in
+/// order.
+pub fn classes_are_contiguous(input: &View, dim: usize) -> bool {
     let last = |of: &[i64]| {
         let mut moved = without(of, dim);
         moved.push(of[dim]);
@@ -71,22 +74,22 @@ pub fn classes_last(input: &View, dim: usize) -> bool {
     input.as_strided(&sizes, &strides, 0).is_contiguous()
 }
 
-/// What changes the code of every kernel here.
+/// Specialisation common to these kernels: everything that changes their code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Spec {
-    pub input: DType,
-    pub target: DType,
-    pub weight: Option<DType>,
-    pub smooth: bool,
-    pub rows: Dealt,
+pub(super) struct Spec {
+    pub(super) input: DType,
+    pub(super) target: DType,
+    pub(super) weight: Option<DType>,
+    pub(super) smooth: bool,
+    pub(super) rows: RowDistribution,
 }
 
 impl Spec {
-    pub fn index(&self) -> ScalarType {
+    pub(super) fn index(&self) -> ScalarType {
         self.rows.rows.index
     }
 
-    pub fn computed(&self) -> DType {
+    pub(super) fn computed(&self) -> DType {
         accumulator(self.input)
     }
 }

@@ -1,18 +1,37 @@
 //! The CTC loss.
 
-use crate::loss::ctc::problem::{SizesOf, Spec};
+use crate::context::Context;
+use crate::error::Result;
+use crate::loss::ctc::paths::fill_paths;
+use crate::loss::ctc::problem::{Problem, SizesOf, Spec};
 use crate::loss::ctc::states::log_sum;
+use crate::movement::copy::fill_with;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::scalar::Scalar as Number;
+use crate::view::View;
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType};
 
-/// The ways that end in one of the last two states.
+/// Writes the loss of each example (`[batch]`), and `alpha` (see [`Problem::paths`]): the logarithm
+/// of the probability of all paths from the first frame to each state at each frame.
+pub fn losses(cx: &Context, p: &Problem, loss: &View, alpha: &View) -> Result<()> {
+    fill_with(cx, alpha, Number::Double(f64::NEG_INFINITY))?;
+    fill_paths(cx, p, alpha, false)?;
+    let batch = p.sizes.batch;
+    if batch == 0 {
+        return Ok(());
+    }
+    let arguments = Arguments { loss, alpha, lengths: &p.lengths, sizes: p.sizes };
+    cx.run_threads(&LossSpec(p.spec()), &arguments, batch as u64)
+}
+
+/// The paths that end in one of the last two states.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct LossSpec(pub Spec);
+struct LossSpec(Spec);
 
 parameters! {
-    pub LossSpec as s => Arguments, Parameters {
+    LossSpec as s => Arguments, Parameters {
         loss: Output = s.0.dtype,
         alpha: Input = s.0.dtype,
         lengths: Input = DType::I64,
@@ -35,7 +54,7 @@ impl KernelSpec for LossSpec {
             let (last, before) = (b.var(none), b.var(none));
             b.if_else(
                 own.eq(0),
-                // No frames spell no labels.
+                // No frames have a path only for no labels.
                 || b.if_(labels.eq(0), || last.set(0.0)),
                 || {
                     let at = (i * sizes.frames + own - 1) * sizes.states + 2 * labels;

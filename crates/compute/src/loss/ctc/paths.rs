@@ -1,14 +1,14 @@
-//! The log-probabilities of all ways to each state at each frame. A workgroup has one example and
-//! keeps the last frame's states in workgroup memory; where they do not fit, every frame is a
-//! launch of its own.
+//! The log-probabilities of all paths to each state at each frame. A workgroup processes one
+//! example and keeps the last frame's states in workgroup memory; if they do not fit, every frame
+//! is a separate launch.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::fault::Fault;
 use crate::loss::ctc::problem::{Problem, SizesOf, Spec};
-use crate::loss::ctc::states::{Example, Scope, log_sum};
+use crate::loss::ctc::states::{CtcExample, CtcScope, log_sum};
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::loops::turns_allowed;
+use crate::primitives::loops::max_loop_iterations;
 use crate::view::View;
 use dml_engine::interface::Index;
 use dml_engine::parameters;
@@ -18,18 +18,18 @@ use dml_kernel::{Builder, DType, ScalarType, Value};
 /// Bytes of workgroup memory for the states of two frames.
 const STATES_BYTES: i64 = 16 << 10;
 
-/// States of a frame for which there is workgroup memory.
-fn room(dtype: DType) -> i64 {
+/// Maximum number of states of a frame in workgroup memory.
+fn max_states(dtype: DType) -> i64 {
     STATES_BYTES / 2 / dtype.bytes() as i64
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct PathsSpec {
     of: Spec,
-    /// From the last frame and state on.
+    /// From the last frame and state to the first.
     from_end: bool,
-    /// States are kept in workgroup memory, by one launch for all frames.
+    /// States are kept in workgroup memory, in one launch for all frames.
     fits: bool,
 }
 
@@ -41,20 +41,21 @@ parameters! {
         lengths: Input = DType::I64,
         fault: Fault,
         sizes: SizesOf = s.of.index,
-        /// The frame of the launch, if every frame is one.
+        /// The frame of the launch, if every frame is a launch.
         step: Index = s.of.index,
     }
 }
 
-/// Fills `paths` from the first frame on, or from the last.
-pub fn walk(cx: &Context, p: &Problem, paths: &View, from_end: bool) -> Result<()> {
+/// Fills `paths` from the first frame to the last, or in reverse.
+pub(super) fn fill_paths(cx: &Context, p: &Problem, paths: &View, from_end: bool) -> Result<()> {
     let (batch, states) = (p.sizes.batch, p.sizes.states);
     if batch == 0 {
         return Ok(());
     }
-    // Of each frame an invocation has some states.
+    // An invocation has several states of each frame.
     let turns = p.sizes.frames * (2 + states / i64::from(GROUP));
-    let fits = states <= room(p.log_probs.dtype) && turns_allowed(cx).is_none_or(|allowed| turns <= allowed);
+    let fits =
+        states <= max_states(p.log_probs.dtype) && max_loop_iterations(cx).is_none_or(|allowed| turns <= allowed);
     let spec = PathsSpec { of: p.spec(), from_end, fits };
     let arguments = |step: i64| Arguments {
         paths,
@@ -68,7 +69,7 @@ pub fn walk(cx: &Context, p: &Problem, paths: &View, from_end: bool) -> Result<(
     if fits {
         return cx.run(&spec, &arguments(0), dense::folded(batch as u64));
     }
-    (0..p.longest).try_for_each(|step| cx.run_threads(&spec, &arguments(step), (batch * states) as u64))
+    (0..p.max_length).try_for_each(|step| cx.run_threads(&spec, &arguments(step), (batch * states) as u64))
 }
 
 impl KernelSpec for PathsSpec {
@@ -84,33 +85,33 @@ impl KernelSpec for PathsSpec {
 fn write<'b>(b: &'b Builder, spec: &PathsSpec, p: Parameters<'b>) {
     let Parameters { paths, log_probs, targets, lengths, fault, sizes, step } = p;
     let &PathsSpec { of: Spec { dtype, index, .. }, from_end, fits } = spec;
-    let s = Scope { b, log_probs, targets, lengths, sizes };
+    let s = CtcScope { b, log_probs, targets, lengths, sizes };
     let (batch, states) = (sizes.batch, sizes.states);
     let scalar = dtype.compute();
-    // Reports a label that does not exist.
+    // Reports an invalid label.
     let check = |label: Value<'b>| {
         let (label, labels) = (label.cast(ScalarType::I64), sizes.labels.cast(ScalarType::I64));
         b.if_(label.lt(0) | label.ge(labels), || fault.report(label, labels, 2));
     };
-    // Places count from the side on which the walk begins.
-    let frame = |e: &Example<'b>, step: Value<'b>| if from_end { e.frames - 1 - step } else { step };
-    let state = |e: &Example<'b>, place: Value<'b>| if from_end { 2 * e.labels - place } else { place };
+    // Positions count from the end at which the iteration begins.
+    let frame = |e: &CtcExample<'b>, step: Value<'b>| if from_end { e.frames - 1 - step } else { step };
+    let state = |e: &CtcExample<'b>, position: Value<'b>| if from_end { 2 * e.labels - position } else { position };
     let never = b.float(scalar, f64::NEG_INFINITY);
-    let next = |e: &Example<'b>, step: Value<'b>, place: Value<'b>, before: &dyn Fn(Value<'b>) -> Value<'b>| {
-        let own = state(e, place);
+    let next = |e: &CtcExample<'b>, step: Value<'b>, position: Value<'b>, before: &dyn Fn(Value<'b>) -> Value<'b>| {
+        let own = state(e, position);
         let label = s.label(e, own);
         let ways = b.var(never);
         b.if_else(
             step.eq(0),
-            || b.if_(place.le(1), || ways.set(0.0)),
+            || b.if_(position.le(1), || ways.set(0.0)),
             || {
                 let (one, two) = (b.var(never), b.var(never));
-                b.if_(place.ge(1), || one.set(before(place - 1)));
-                b.if_(place.ge(2), || {
-                    let other = s.label(e, state(e, place - 2));
-                    b.if_(other.ne(label), || two.set(before(place - 2)));
+                b.if_(position.ge(1), || one.set(before(position - 1)));
+                b.if_(position.ge(2), || {
+                    let other = s.label(e, state(e, position - 2));
+                    b.if_(other.ne(label), || two.set(before(position - 2)));
                 });
-                ways.set(log_sum(&[before(place), one.get(), two.get()]));
+                ways.set(log_sum(&[before(position), one.get(), two.get()]));
             },
         );
         let value = ways.get() + s.log_prob(e, frame(e, step), label);
@@ -118,22 +119,22 @@ fn write<'b>(b: &'b Builder, spec: &PathsSpec, p: Parameters<'b>) {
         value
     };
     if fits {
-        let room = room(dtype) as u32;
-        let held = b.shared(scalar, 1, 2 * room);
+        let room = max_states(dtype) as u32;
+        let shared_paths = b.shared(scalar, 1, 2 * room);
         let number = b.group_id(0).cast(index) + b.group_id(1).cast(index) * b.group_count(0).cast(index);
         let good = number.lt(batch);
         let e = s.example(number.min(batch - 1));
-        // A label that does not exist is reported once.
+        // An invalid label is reported once.
         b.for_(b.local_id(0).cast(index), e.labels, GROUP, |k| {
             check(targets.load(e.start + k));
         });
         let count = good.select(2 * e.labels + 1, 0);
         b.for_(count.like(0.0), e.frames, 1, |step| {
             let even = (step & 1).cast(ScalarType::U32) * room;
-            b.for_(b.local_id(0).cast(index), count, GROUP, |place| {
-                let before = |at: Value<'b>| held.load((room - even) + at.cast(ScalarType::U32));
-                let value = next(&e, step, place, &before);
-                held.store(even + place.cast(ScalarType::U32), value);
+            b.for_(b.local_id(0).cast(index), count, GROUP, |position| {
+                let before = |at: Value<'b>| shared_paths.load((room - even) + at.cast(ScalarType::U32));
+                let value = next(&e, step, position, &before);
+                shared_paths.store(even + position.cast(ScalarType::U32), value);
             });
             b.barrier();
         });
@@ -142,11 +143,11 @@ fn write<'b>(b: &'b Builder, spec: &PathsSpec, p: Parameters<'b>) {
         let number = thread / states;
         b.if_(number.lt(batch), || {
             let e = s.example(number);
-            let place = thread - number * states;
-            b.if_(step.eq(0) & place.lt(e.labels), || check(targets.load(e.start + place)));
-            b.if_(step.lt(e.frames) & place.le(2 * e.labels), || {
+            let position = thread - number * states;
+            b.if_(step.eq(0) & position.lt(e.labels), || check(targets.load(e.start + position)));
+            b.if_(step.lt(e.frames) & position.le(2 * e.labels), || {
                 let before = |at: Value<'b>| paths.load(s.frame(&e, frame(&e, step - 1)) + state(&e, at));
-                next(&e, step, place, &before);
+                next(&e, step, position, &before);
             });
         });
     }

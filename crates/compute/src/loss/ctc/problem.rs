@@ -1,4 +1,4 @@
-//! The checked arguments of a CTC loss, and what its kernels share of them.
+//! The arguments of a CTC loss, and the common parameters of its kernels.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -8,61 +8,62 @@ use dml_engine::interface::Index;
 use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// Checked arguments.
+/// The arguments.
 pub struct Problem {
     /// `[frames, batch, labels]`, contiguous.
     pub log_probs: View,
     /// The labels of all examples, contiguous.
     pub targets: View,
-    /// For each example: its frames, its labels, and where they begin. int64, `[3, batch]`.
+    /// For each example: number of frames, number of labels, and start of its labels. int64,
+    /// `[3, batch]`.
     pub lengths: View,
-    /// How large all of it is.
+    /// The sizes.
     pub sizes: Sizes,
-    /// The most frames of an example.
-    pub longest: i64,
+    /// Maximum number of frames of an example.
+    pub max_length: i64,
 }
 
-/// The numbers that kernels take.
+/// Sizes, as kernel parameters.
 #[derive(Copy, Clone)]
 pub struct Sizes {
     /// Frames of `log_probs`.
     pub frames: i64,
-    /// Examples.
+    /// Number of examples.
     pub batch: i64,
-    /// Labels that there are, with blank.
+    /// Number of different labels, including blank.
     pub labels: i64,
-    /// The most states of an example.
+    /// Maximum number of states of an example.
     pub states: i64,
-    /// The label that stands for none.
+    /// The blank label.
     pub blank: i64,
 }
 
-/// What changes the code of every kernel here.
+/// Specialisation common to these kernels: everything that changes their code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Spec {
-    /// Of log-probabilities.
-    pub dtype: DType,
-    /// Of targets: int32 or int64.
-    pub targets: DType,
-    /// The type of indices.
-    pub index: ScalarType,
+pub(super) struct Spec {
+    /// The dtype of log-probabilities.
+    pub(super) dtype: DType,
+    /// The dtype of targets: int32 or int64.
+    pub(super) targets: DType,
+    /// Integer type of indices.
+    pub(super) index: ScalarType,
 }
 
-/// [`Sizes`] as a kernel's parameter.
-pub struct SizesOf;
+/// Kernel parameter: [`Sizes`].
+pub(super) struct SizesOf;
 
 /// [`Sizes`] in a kernel.
 #[derive(Copy, Clone)]
-pub struct SizeParams<'b> {
-    pub frames: Value<'b>,
-    pub batch: Value<'b>,
-    pub labels: Value<'b>,
-    pub states: Value<'b>,
-    pub blank: Value<'b>,
+pub(super) struct SizeParams<'b> {
+    pub(super) frames: Value<'b>,
+    pub(super) batch: Value<'b>,
+    pub(super) labels: Value<'b>,
+    pub(super) states: Value<'b>,
+    pub(super) blank: Value<'b>,
 }
 
 impl Parameter for SizesOf {
-    /// The type of all.
+    /// Integer type of all sizes.
     type Type = ScalarType;
     type Argument<'a> = Sizes;
     type Declared<'b> = SizeParams<'b>;
@@ -81,14 +82,14 @@ impl Parameter for SizesOf {
 }
 
 impl Problem {
-    /// What the kernels are specialised by.
-    pub fn spec(&self) -> Spec {
+    /// The kernels' specialisation.
+    pub(super) fn spec(&self) -> Spec {
         let Sizes { frames, batch, states, .. } = self.sizes;
         let index = index_type(self.log_probs.numel().max(batch * frames * states));
         Spec { dtype: self.log_probs.dtype, targets: self.targets.dtype, index }
     }
 
-    /// A tensor of a number for each frame and state of each example.
+    /// Allocates a tensor with a number for each frame and state of each example.
     pub fn paths(&self, cx: &Context) -> Result<View> {
         cx.empty(self.log_probs.dtype, &[self.sizes.batch, self.sizes.frames, self.sizes.states])
     }

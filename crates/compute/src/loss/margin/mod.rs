@@ -1,8 +1,8 @@
-//! Losses over margins between the scores of classes: one class an example (multi_margin_loss), or
-//! several of them (multilabel_margin_loss).
+//! Losses over margins between the scores of classes: one target class for each example
+//! (multi_margin_loss), or several (multilabel_margin_loss).
 //!
-//! Inputs are seen as rows of classes. Forward, invocations share a row and sum its losses; the
-//! rows' losses are then summed by a reduction.
+//! Inputs are viewed as rows of classes. Forward, several invocations share a row and sum its
+//! losses; a reduction then sums the rows' losses.
 
 pub mod multi;
 pub mod multilabel;

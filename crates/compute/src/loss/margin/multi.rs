@@ -1,27 +1,74 @@
-//! The loss of one class an example: how far the scores of the other classes come within a margin
-//! of its own.
+//! The multi-class margin loss with one class per example: the hinge terms of the other classes'
+//! scores against the target's score.
 
+use crate::context::Context;
 use crate::dtype::accumulator;
+use crate::error::Result;
 use crate::fault::{Fault, Reporter};
 use crate::loss::margin::problem::Problem;
+use crate::loss::reduce::Reduce;
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
-use crate::primitives::rows::{RowExtent, Rows, Share};
+use crate::primitives::rows::{RowExtent, RowPart, Rows};
+use crate::scalar::Scalar as Number;
+use crate::view::View;
 use dml_engine::parameters;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
-/// What changes the code of both kernels.
+/// Writes the loss of each row to `losses`: `[rows]`, in the accumulator's dtype. `power` is 1
+/// or 2.
+pub fn losses(cx: &Context, p: &Problem, power: f64, margin: f64, losses: &View) -> Result<()> {
+    if p.rows == 0 {
+        return Ok(());
+    }
+    let (spec, extent) = (Spec::new(p, power), p.extent());
+    let arguments = Arguments {
+        losses,
+        input: &p.input,
+        target: &p.target,
+        weight: p.weight.as_ref(),
+        fault: cx.fault_of_index(),
+        margin: Number::Double(margin),
+        extent,
+    };
+    let groups = spec.rows.groups(&extent);
+    cx.run(&ForwardSpec(spec), &arguments, groups)
+}
+
+/// Writes the gradient of the scores to `out`: contiguous, of their shape and dtype. `grad` is the
+/// gradient of the loss: one number, or one per row if losses are not reduced.
+pub fn gradient(cx: &Context, p: &Problem, power: f64, margin: f64, grad: &View, out: &View) -> Result<()> {
+    if p.rows == 0 {
+        return Ok(());
+    }
+    let (spec, extent) = (Spec::new(p, power), p.extent());
+    let arguments = BackwardArguments {
+        out,
+        grad,
+        input: &p.input,
+        target: &p.target,
+        weight: p.weight.as_ref(),
+        fault: cx.fault_of_index(),
+        margin: Number::Double(margin),
+        part: Number::Double(1.0 / p.divisor()),
+        extent,
+    };
+    let groups = spec.rows.groups(&extent);
+    cx.run(&BackwardSpec { of: spec, single: p.reduction != Reduce::None }, &arguments, groups)
+}
+
+/// Specialisation common to both kernels: everything that changes their code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Spec {
-    pub dtype: DType,
-    pub weighted: bool,
+struct Spec {
+    dtype: DType,
+    weighted: bool,
     /// The power is 2.
-    pub squared: bool,
-    pub rows: Rows,
+    squared: bool,
+    rows: Rows,
 }
 
 impl Spec {
-    pub fn new(p: &Problem, power: f64) -> Spec {
-        let (rows, _) = Rows::of_neighbours(p.index(), p.classes);
+    fn new(p: &Problem, power: f64) -> Spec {
+        let (rows, _) = Rows::of_contiguous(p.index(), p.classes);
         Spec { dtype: p.input.dtype, weighted: p.weight.is_some(), squared: power == 2.0, rows }
     }
 
@@ -31,11 +78,11 @@ impl Spec {
     }
 }
 
-/// The target's class of a row, its score and its weight. A class that does not exist is reported;
-/// its row counts nothing.
+/// The class, score and weight of a row's target. An invalid class is reported; its row contributes
+/// nothing.
 struct Target<'b> {
     class: Value<'b>,
-    exists: Value<'b>,
+    in_range: Value<'b>,
     score: Value<'b>,
     weight: Option<Value<'b>>,
 }
@@ -52,23 +99,23 @@ impl<'b> Target<'b> {
     ) -> Target<'b> {
         let given = target.load(row);
         let n = classes.cast(ScalarType::I64);
-        let exists = given.ge(0) & given.lt(n);
-        b.if_(!exists, || fault.report(given, n, 1));
-        // All ones would be far outside; 0 is inside, and what it gives is not used.
+        let in_range = given.ge(0) & given.lt(n);
+        b.if_(!in_range, || fault.report(given, n, 1));
+        // For an invalid class 0, which is in range; its result is not used.
         let class = b.var(classes.like(0.0));
-        b.if_(exists, || class.set(given.cast(classes.scalar())));
+        b.if_(in_range, || class.set(given.cast(classes.scalar())));
         let class = class.get();
         let weight = weight.map(|w| w.load(class));
-        Target { class, exists, score: input.load(row * classes + class), weight }
+        Target { class, in_range, score: input.load(row * classes + class), weight }
     }
 }
 
 /// Losses of rows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ForwardSpec(pub Spec);
+struct ForwardSpec(Spec);
 
 parameters! {
-    pub ForwardSpec as s => Arguments, Parameters {
+    ForwardSpec as s => Arguments, Parameters {
         losses: Output = accumulator(s.0.dtype),
         input: Input = s.0.dtype,
         target: Input = DType::I64,
@@ -86,8 +133,8 @@ impl KernelSpec for ForwardSpec {
 
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
         let Parameters { losses, input, target, weight, fault, margin, extent } = p;
-        let share = Share::of(b, &self.0.rows, extent, self.0.dtype, 1);
-        let target = Target::load(b, input, target, weight, fault, share.place.row, share.n);
+        let share = RowPart::of(b, &self.0.rows, extent, self.0.dtype, 1);
+        let target = Target::load(b, input, target, weight, fault, share.position.row, share.n);
         let sum = b.var(margin.like(0.0));
         b.for_(share.lane, share.n, share.lanes, |k| {
             let beyond = margin - target.score + input.load(share.offset(k));
@@ -99,21 +146,21 @@ impl KernelSpec for ForwardSpec {
             loss = loss * w;
         }
         let zero = loss.like(0.0);
-        let first = share.place.lane.eq(0) & share.place.valid;
-        b.if_(first, || losses.store(share.place.row, target.exists.select(loss, zero)));
+        let first = share.position.lane.eq(0) & share.position.valid;
+        b.if_(first, || losses.store(share.position.row, target.in_range.select(loss, zero)));
     }
 }
 
 /// The gradient of rows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct BackwardSpec {
-    pub of: Spec,
-    /// The loss is one number, otherwise one a row.
-    pub single: bool,
+struct BackwardSpec {
+    of: Spec,
+    /// The loss is one number; otherwise one per row.
+    single: bool,
 }
 
 parameters! {
-    pub BackwardSpec as s => BackwardArguments, BackwardParameters {
+    BackwardSpec as s => BackwardArguments, BackwardParameters {
         out: Output = s.of.dtype,
         grad: Input = s.of.dtype,
         input: Input = s.of.dtype,
@@ -121,7 +168,7 @@ parameters! {
         weight: Option<Input> = s.of.weight(),
         fault: Fault,
         margin: InDType = accumulator(s.of.dtype),
-        /// What an element's term counts in the loss.
+        /// Factor of an element's term in the loss.
         part: InDType = accumulator(s.of.dtype),
         extent: RowExtent = s.of.rows.index,
     }
@@ -134,9 +181,9 @@ impl KernelSpec for BackwardSpec {
 
     fn write<'b>(&self, b: &'b Builder, p: BackwardParameters<'b>) {
         let BackwardParameters { out, grad, input, target, weight, fault, margin, part, extent } = p;
-        let share = Share::of(b, &self.of.rows, extent, self.of.dtype, 1);
-        let target = Target::load(b, input, target, weight, fault, share.place.row, share.n);
-        let grad = if self.single { grad.load(0) } else { grad.load(share.place.row) };
+        let share = RowPart::of(b, &self.of.rows, extent, self.of.dtype, 1);
+        let target = Target::load(b, input, target, weight, fault, share.position.row, share.n);
+        let grad = if self.single { grad.load(0) } else { grad.load(share.position.row) };
         let unit = target.weight.map_or(part, |w| part * w);
         let sum = b.var(margin.like(0.0));
         b.for_(share.lane, share.n, share.lanes, |k| {
@@ -148,9 +195,9 @@ impl KernelSpec for BackwardSpec {
                 share.store(out, k, slope * grad);
             });
         });
-        // The target's score lowers every term.
+        // Every term depends on the target's score with the opposite sign.
         let total = share.sum(sum.get()) * grad;
-        b.if_(share.place.lane.eq(0), || share.store(out, target.class, total));
+        b.if_(share.position.lane.eq(0), || share.store(out, target.class, total));
     }
 }
 
@@ -162,7 +209,7 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (dtype, index, n) in [(DType::BF16, ScalarType::U32, 2), (DType::F64, ScalarType::U64, 3000)] {
-            let (rows, _) = Rows::of_neighbours(index, n);
+            let (rows, _) = Rows::of_contiguous(index, n);
             accepted(&ForwardSpec(Spec { dtype, weighted: true, squared: n > 2, rows }).build());
             let of = Spec { dtype, weighted: n > 2, squared: true, rows };
             accepted(&BackwardSpec { of, single: n == 2 }.build());

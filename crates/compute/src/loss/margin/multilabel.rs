@@ -1,17 +1,69 @@
-//! The loss of several classes an example: every class that is no target against every target, with
-//! a margin of 1. Each element of the gradient is computed on its own.
+//! The margin loss with several classes per example: every class that is not a target against every
+//! target, with a margin of 1. Each element of the gradient is computed separately.
 
+use crate::context::Context;
 use crate::dtype::accumulator;
+use crate::error::Result;
 use crate::fault::Fault;
+use crate::loss::margin::problem::Problem;
+use crate::loss::reduce::Reduce;
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
-use crate::primitives::rows::{RowExtent, Rows, Share};
+use crate::primitives::rows::{RowExtent, RowPart, Rows};
+use crate::scalar::Scalar as Number;
+use crate::view::View;
 use dml_engine::interface::Index;
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
-/// Runs `body` for each class in a row's list that exists.
-fn each_target<'b>(
+/// Writes the loss of each row to `losses`: `[rows]`, in the accumulator's dtype. The classes of a
+/// row end before its first negative one. Also writes `flags` (contiguous, `[rows, classes]`): 1
+/// for the classes in a row's list, 0 for others.
+pub fn losses(cx: &Context, p: &Problem, flags: &View, losses: &View) -> Result<()> {
+    if p.rows == 0 {
+        return Ok(());
+    }
+    let (index, numel, extent) = (p.index(), p.input.numel(), p.extent());
+    let arguments =
+        TargetsArguments { is_target: flags, target: &p.target, fault: cx.fault_of_index(), numel, classes: p.classes };
+    cx.run_threads(&TargetsSpec { flags: flags.dtype, index }, &arguments, numel as u64)?;
+    let (rows, _) = Rows::of_contiguous(index, p.classes);
+    let arguments = ForwardArguments { losses, input: &p.input, target: &p.target, is_target: flags, extent };
+    let spec = ForwardSpec { dtype: p.input.dtype, flags: flags.dtype, rows };
+    cx.run(&spec, &arguments, rows.groups(&extent))
+}
+
+/// Writes the gradient of the scores to `out`: contiguous, of their shape. `grad` is the gradient
+/// of the loss: one number, or one per row if losses are not reduced. `flags` are those of
+/// [`losses`], contiguous.
+pub fn gradient(cx: &Context, p: &Problem, grad: &View, flags: &View, out: &View) -> Result<()> {
+    if p.rows == 0 {
+        return Ok(());
+    }
+    let numel = p.input.numel();
+    let spec = BackwardSpec {
+        out: out.dtype,
+        grad: grad.dtype,
+        input: p.input.dtype,
+        flags: flags.dtype,
+        single: p.reduction != Reduce::None,
+        index: p.index(),
+    };
+    let arguments = BackwardArguments {
+        grad_input: out,
+        grad,
+        input: &p.input,
+        target: &p.target,
+        is_target: flags,
+        part: Number::Double(1.0 / p.divisor()),
+        numel,
+        classes: p.classes,
+    };
+    cx.run_threads(&spec, &arguments, numel as u64)
+}
+
+/// Runs `body` for each valid class in a row's list.
+fn for_each_target<'b>(
     b: &'b Builder,
     target: Pointer<'b>,
     first: Value<'b>,
@@ -31,15 +83,15 @@ fn each_target<'b>(
     );
 }
 
-/// 1 for the classes of a row's list, 0 for others. A class that does not exist is reported.
+/// 1 for the classes in a row's list, 0 for others. An invalid class is reported.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct TargetsSpec {
-    pub flags: DType,
-    pub index: ScalarType,
+struct TargetsSpec {
+    flags: DType,
+    index: ScalarType,
 }
 
 parameters! {
-    pub TargetsSpec as s => TargetsArguments, TargetsParameters {
+    TargetsSpec as s => TargetsArguments, TargetsParameters {
         is_target: Output = s.flags,
         target: Input = DType::I64,
         fault: Fault,
@@ -60,7 +112,7 @@ impl KernelSpec for TargetsSpec {
             let row = i / classes;
             let own = i - row * classes;
             let found = b.var(b.float(self.flags.compute(), 0.0));
-            each_target(b, target, row * classes, classes, |class| b.if_(class.eq(own), || found.set(1.0)));
+            for_each_target(b, target, row * classes, classes, |class| b.if_(class.eq(own), || found.set(1.0)));
             is_target.store(i, found.get());
             let here = target.load(i);
             let size = classes.cast(ScalarType::I64);
@@ -69,16 +121,16 @@ impl KernelSpec for TargetsSpec {
     }
 }
 
-/// Losses of rows: over classes that are no targets, each against every target.
+/// Losses of rows: every class that is not a target against every target.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ForwardSpec {
-    pub dtype: DType,
-    pub flags: DType,
-    pub rows: Rows,
+struct ForwardSpec {
+    dtype: DType,
+    flags: DType,
+    rows: Rows,
 }
 
 parameters! {
-    pub ForwardSpec as s => ForwardArguments, ForwardParameters {
+    ForwardSpec as s => ForwardArguments, ForwardParameters {
         losses: Output = accumulator(s.dtype),
         input: Input = s.dtype,
         target: Input = DType::I64,
@@ -94,44 +146,44 @@ impl KernelSpec for ForwardSpec {
 
     fn write<'b>(&self, b: &'b Builder, p: ForwardParameters<'b>) {
         let ForwardParameters { losses, input, target, is_target, extent } = p;
-        let share = Share::of(b, &self.rows, extent, self.dtype, 1);
+        let share = RowPart::of(b, &self.rows, extent, self.dtype, 1);
         let scalar = accumulator(self.dtype).compute();
         let sum = b.var(b.float(scalar, 0.0));
         b.for_(share.lane, share.n, share.lanes, |k| {
             let at = share.offset(k);
             let score = input.load(at);
             b.if_(is_target.load(at).eq(0.0), || {
-                each_target(b, target, share.place.first, share.n, |class| {
-                    let beyond: Value = 1.0 - input.load(share.place.first + class) + score;
+                for_each_target(b, target, share.position.first, share.n, |class| {
+                    let beyond: Value = 1.0 - input.load(share.position.first + class) + score;
                     b.if_(beyond.gt(0.0), || sum.set(sum.get() + beyond));
                 });
             });
         });
         let loss = share.sum(sum.get()) / share.n.cast(scalar);
-        b.if_(share.place.lane.eq(0) & share.place.valid, || losses.store(share.place.row, loss));
+        b.if_(share.position.lane.eq(0) & share.position.valid, || losses.store(share.position.row, loss));
     }
 }
 
 /// The gradient.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct BackwardSpec {
-    pub out: DType,
-    pub grad: DType,
-    pub input: DType,
-    pub flags: DType,
-    /// The loss is one number, otherwise one a row.
-    pub single: bool,
-    pub index: ScalarType,
+struct BackwardSpec {
+    out: DType,
+    grad: DType,
+    input: DType,
+    flags: DType,
+    /// The loss is one number; otherwise one per row.
+    single: bool,
+    index: ScalarType,
 }
 
 parameters! {
-    pub BackwardSpec as s => BackwardArguments, BackwardParameters {
+    BackwardSpec as s => BackwardArguments, BackwardParameters {
         grad_input: Output = s.out,
         grad: Input = s.grad,
         input: Input = s.input,
         target: Input = DType::I64,
         is_target: Input = s.flags,
-        /// What a term counts in the loss.
+        /// Factor of a term in the loss.
         part: InDType = accumulator(s.input),
         numel: Index = s.index,
         classes: Index = s.index,
@@ -154,15 +206,15 @@ impl KernelSpec for BackwardSpec {
             b.if_else(
                 is_target.load(i).eq(0.0),
                 || {
-                    each_target(b, target, first, classes, |class| {
+                    for_each_target(b, target, first, classes, |class| {
                         let beyond: Value = 1.0 - input.load(first + class) + score;
                         b.if_(beyond.gt(0.0), || count.set(count.get() + 1.0));
                     });
                 },
                 || {
-                    // As often as the list names it.
+                    // The number of times that the list has this class.
                     let times = b.var(part.like(0.0));
-                    each_target(b, target, first, classes, |class| {
+                    for_each_target(b, target, first, classes, |class| {
                         b.if_(class.eq(own), || times.set(times.get() + 1.0));
                     });
                     b.for_(classes.like(0.0), classes, 1, |k| {
@@ -186,7 +238,7 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (dtype, index, n) in [(DType::BF16, ScalarType::U32, 2), (DType::F64, ScalarType::U64, 3000)] {
-            let (rows, _) = Rows::of_neighbours(index, n);
+            let (rows, _) = Rows::of_contiguous(index, n);
             accepted(&TargetsSpec { flags: dtype, index }.build());
             accepted(&ForwardSpec { dtype, flags: dtype, rows }.build());
             let spec = BackwardSpec { out: dtype, grad: dtype, input: dtype, flags: dtype, single: n > 2, index };

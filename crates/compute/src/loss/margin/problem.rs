@@ -1,4 +1,4 @@
-//! What the margin losses share: rows of classes and their targets, checked.
+//! Shared by the margin losses: rows of classes and their targets.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -12,29 +12,35 @@ use dml_kernel::ScalarType;
 
 /// Rows of classes and their targets, contiguous.
 pub struct Problem {
+    /// Scores, `[rows, classes]`.
     pub input: View,
+    /// Classes, int64: one per row, or a list of `classes` per row.
     pub target: View,
+    /// A weight for each class, in the input's dtype.
     pub weight: Option<View>,
+    /// The reduction of the losses.
     pub reduction: Reduce,
+    /// Number of rows.
     pub rows: i64,
+    /// Number of classes.
     pub classes: i64,
     /// Shape of the unreduced losses.
     pub sizes: Dims,
 }
 
 impl Problem {
-    /// The type of indices.
-    pub fn index(&self) -> ScalarType {
+    /// Integer type of indices.
+    pub(super) fn index(&self) -> ScalarType {
         index_type(self.input.numel())
     }
 
     /// The rows of the input.
-    pub fn extent(&self) -> Extent {
+    pub(super) fn extent(&self) -> Extent {
         Extent { rows: self.rows, n: self.classes, inner: 1 }
     }
 
-    /// What the loss (or gradient) of an element is divided by.
-    pub fn divisor(&self) -> f64 {
+    /// The divisor of an element's loss (or gradient).
+    pub(super) fn divisor(&self) -> f64 {
         let rows = if self.reduction == Reduce::Mean { self.rows.max(1) } else { 1 };
         (rows * self.classes) as f64
     }

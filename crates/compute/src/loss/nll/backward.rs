@@ -1,22 +1,44 @@
 //! The gradient of the negative log-likelihood.
 
-use crate::loss::nll::problem::Spec;
+use crate::context::Context;
+use crate::error::Result;
+use crate::loss::nll::problem::{Problem, Spec};
 use crate::loss::reduce::Reduce;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::view::View;
 use dml_engine::interface::{I64, Index};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, ScalarType};
 
+/// Writes the gradient of the input where it is not 0 to `out`: contiguous, of the input's shape,
+/// filled with zeros. `grad` is the gradient of the loss: one number, or one per target if losses
+/// are not reduced. `total_weight` is the divisor of a mean. All have the input's dtype.
+pub fn gradient(cx: &Context, p: &Problem, grad: &View, total_weight: &View, out: &View) -> Result<()> {
+    let targets = p.target.numel();
+    let arguments = BackwardArguments {
+        grad_input: out,
+        grad,
+        target: &p.target,
+        total_weight,
+        weight: p.weight.as_ref(),
+        ignore: p.ignore,
+        classes: p.classes,
+        positions: p.positions,
+        targets,
+    };
+    cx.run_threads(&BackwardSpec { of: p.spec(), reduction: p.reduction }, &arguments, targets as u64)
+}
+
 /// The gradient where it is not 0: at every target's class.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct BackwardSpec {
-    pub of: Spec,
-    pub reduction: Reduce,
+struct BackwardSpec {
+    of: Spec,
+    reduction: Reduce,
 }
 
 parameters! {
-    pub BackwardSpec as s => BackwardArguments, BackwardParameters {
+    BackwardSpec as s => BackwardArguments, BackwardParameters {
         grad_input: Output = s.of.dtype,
         grad: Input = s.of.dtype,
         target: Input = s.of.target,

@@ -1,12 +1,16 @@
-//! The negative log-likelihood: of each target, or summed.
+//! The negative log-likelihood: for each target, or reduced.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::fault::{Fault, Refusal, Reporter};
 use crate::loss::nll::problem::{Problem, Spec};
+use crate::loss::reduce::Reduce;
 use crate::movement::copy;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::reduction::fold::{Fold, Refusals, Scope, Values};
+use crate::reduction::axes::Axes;
+use crate::reduction::fold::{Fold, FoldScope, Reduction, Refusals, Values};
+use crate::reduction::reduce;
+use crate::scalar::Scalar as Number;
 use crate::view::View;
 use dml_engine::interface::{I64, Index};
 use dml_engine::parameters;
@@ -14,8 +18,8 @@ use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// What a kernel needs to find the term of one target.
-struct Terms<'b> {
+/// The operands for computing the term of one target.
+struct TermInputs<'b> {
     b: &'b Builder,
     input: Pointer<'b>,
     weight: Option<Pointer<'b>>,
@@ -26,9 +30,9 @@ struct Terms<'b> {
     index: ScalarType,
 }
 
-impl<'b> Terms<'b> {
-    /// Loss and weight of the target `t` at position `at`, zeros where it is ignored. A class that
-    /// does not exist is reported.
+impl<'b> TermInputs<'b> {
+    /// Loss and weight of the target `t` at position `at`, zeros if it is ignored. An invalid class
+    /// is reported.
     fn term(&self, t: Value<'b>, at: Value<'b>) -> [Value<'b>; 2] {
         let t = t.cast(ScalarType::I64);
         let counts = t.ne(self.ignore);
@@ -50,17 +54,17 @@ impl<'b> Terms<'b> {
     }
 }
 
-/// What errors call the operator, and the kernel's name.
+/// The name in errors, and the kernel's name.
 const NAME: &str = "nll_loss";
 
 /// Sums losses and weights.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Total {
-    pub dtype: DType,
-    pub mean: bool,
-    pub weighted: bool,
-    /// Index type of the input, which is longer than the targets.
-    pub index: ScalarType,
+struct Total {
+    dtype: DType,
+    mean: bool,
+    weighted: bool,
+    /// Integer type of indices in the input, which is larger than the targets.
+    index: ScalarType,
 }
 
 impl Total {
@@ -78,13 +82,13 @@ impl Fold for Total {
         smallvec![self.scalar(); 2]
     }
 
-    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+    fn identity<'b>(&self, s: &FoldScope<'b>) -> Values<'b> {
         smallvec![s.b.float(self.scalar(), 0.0); 2]
     }
 
-    fn map<'b>(&self, s: &Scope<'b>, elements: &[Value<'b>], at: Value<'b>) -> Values<'b> {
+    fn map<'b>(&self, s: &FoldScope<'b>, elements: &[Value<'b>], at: Value<'b>) -> Values<'b> {
         let Some(&fault) = s.faults.first() else { return self.identity(s) };
-        let terms = Terms {
+        let terms = TermInputs {
             b: s.b,
             input: s.tables[0],
             weight: self.weighted.then(|| s.tables[1]),
@@ -97,11 +101,11 @@ impl Fold for Total {
         terms.term(elements[0], at).into_iter().collect()
     }
 
-    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+    fn combine<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
         smallvec![x[0] + y[0], x[1] + y[1]]
     }
 
-    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![if self.mean { x[0] / x[1] } else { x[0] }, x[1]]
     }
 
@@ -114,12 +118,12 @@ impl Fold for Total {
     }
 }
 
-/// Losses one by one.
+/// Losses without reduction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct EachSpec(Spec);
+struct UnreducedSpec(Spec);
 
 parameters! {
-    EachSpec as s => EachArguments, EachParameters {
+    UnreducedSpec as s => EachArguments, EachParameters {
         output: Output = s.0.dtype,
         target: Input = s.0.target,
         input: Input = s.0.dtype,
@@ -128,12 +132,12 @@ parameters! {
         ignore: I64,
         classes: I64,
         positions: I64,
-        /// Targets.
+        /// Number of targets.
         numel: Index = s.0.index,
     }
 }
 
-impl KernelSpec for EachSpec {
+impl KernelSpec for UnreducedSpec {
     fn name(&self) -> &'static str {
         "nll_loss_each"
     }
@@ -141,12 +145,31 @@ impl KernelSpec for EachSpec {
     fn write<'b>(&self, b: &'b Builder, p: EachParameters<'b>) {
         let EachParameters { output, target, input, weight, fault, ignore, classes, positions, numel } = p;
         let index = self.0.index;
-        let terms = Terms { b, input, weight, fault, ignore, classes, positions, index };
+        let terms = TermInputs { b, input, weight, fault, ignore, classes, positions, index };
         let i = linear_id(b, index);
         b.if_(i.lt(numel), || output.store(i, terms.term(target.load(i), i)[0]));
     }
 }
 
+/// Writes the sum of all losses, or their mean, to `output`; and the sum of the targets' weights to
+/// `total`. Both have no dimensions and the input's dtype.
+pub fn reduced(cx: &Context, p: &Problem, output: &View, total: &View) -> Result<()> {
+    let Spec { dtype, weighted, index, .. } = p.spec();
+    let fold = Total { dtype, mean: p.reduction == Reduce::Mean, weighted, index };
+    let mut tables: SmallVec<[&View; 2]> = smallvec![&p.input];
+    tables.extend(p.weight.as_ref());
+    let long = |x: i64| (DType::I64, Number::Int(x));
+    let operands = Reduction {
+        inputs: &[&p.target],
+        outs: &[output, total],
+        axes: Axes::all(false),
+        tables: &tables,
+        numbers: &[long(p.ignore), long(p.classes), long(p.positions)],
+    };
+    reduce(cx, &fold, &operands)
+}
+
+/// Writes the loss of each target to `output`, of the targets' shape and the input's dtype.
 pub fn each(cx: &Context, p: &Problem, output: &View) -> Result<()> {
     let numel = p.target.numel();
     if numel == 0 {
@@ -164,7 +187,7 @@ pub fn each(cx: &Context, p: &Problem, output: &View) -> Result<()> {
         positions: p.positions,
         numel,
     };
-    cx.run_threads(&EachSpec(p.spec()), &arguments, numel as u64)?;
+    cx.run_threads(&UnreducedSpec(p.spec()), &arguments, numel as u64)?;
     if dense.data != output.data {
         copy::device_copy(cx, &dense, output)?;
     }
@@ -181,7 +204,7 @@ mod tests {
         let narrow = Spec { dtype: DType::BF16, target: DType::U8, weighted: false, index: ScalarType::U32 };
         let wide = Spec { dtype: DType::F64, target: DType::I64, weighted: true, index: ScalarType::U64 };
         for spec in [narrow, wide] {
-            accepted(&EachSpec(spec).build());
+            accepted(&UnreducedSpec(spec).build());
         }
     }
 }

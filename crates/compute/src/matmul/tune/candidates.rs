@@ -1,84 +1,89 @@
-//! Which ways of a product are worth a trial.
+//! The algorithms of a product that are worth measuring.
 
-use crate::matmul::choice::{Question, Way};
-use crate::matmul::matrix_select::{self, MatrixChoice};
+use crate::matmul::choice::{Algorithm, ChoiceKey};
+use crate::matmul::matrix_unit_select::{self, MatrixChoice};
 use crate::matmul::order::Order;
 use crate::matmul::select::{self, Choice};
-use crate::matmul::waves::Waves;
+use crate::matmul::two_launches::Waves;
 use dml_environment::Autotune;
 use smallvec::{SmallVec, smallvec};
 
-/// Ways of one product, the estimate's first.
-pub type Ways = SmallVec<[Way; 4]>;
+/// Algorithms for one product; the first one is the estimate's choice.
+pub type Candidates = SmallVec<[Algorithm; 4]>;
 
-/// Ways at most.
-const MOST: usize = 4;
+/// Maximum number of candidates.
+const MAX_CANDIDATES: usize = 4;
 
-/// Ways that are estimated to take so many times as long as the best are not tried.
-const NEAR: f64 = 1.5;
+/// Algorithms whose estimated time is more than this factor above the least are not measured.
+const CANDIDATE_FACTOR: f64 = 1.5;
 
-/// The ways to try, the chosen one first: those that are estimated to take nearly as little time
-/// and give the same bits; with [`Autotune::All`] others too.
-pub fn candidates(question: &Question, chosen: Way, mode: Autotune) -> Ways {
-    let Question { limits, units, form, size, bytes, long_steps, b_along_k, by_rows: _, rounding } = *question;
+/// The algorithms to measure, the chosen one first: those whose estimated time is close to the
+/// least and that give the same bits; with [`Autotune::All`] also those with other bits.
+pub fn candidates(choice_key: &ChoiceKey, chosen: Algorithm, mode: Autotune) -> Candidates {
+    let ChoiceKey { limits, matrix_units, form, size, bytes, prefers_long_steps, b_along_k, by_rows: _, rounding } =
+        *choice_key;
     let k = size[3];
-    let Some(order) = Order::of_way(chosen, k) else { return smallvec![chosen] };
-    let plain = select::rated(&limits, size, bytes, b_along_k)
-        .map(|(time, tile, split_k)| (time, Way::Plain(Choice { tile, split_k })));
-    let on_units = units.filter(|_| form.is_none()).into_iter().flat_map(|units| {
-        matrix_select::rated(&limits, units, size, long_steps, rounding)
-            .map(|(time, tile, split_k)| (time, Way::Matrix(MatrixChoice { tile, split_k })))
+    let Some(order) = Order::of_algorithm(chosen, k) else { return smallvec![chosen] };
+    let plain = select::candidates_with_times(&limits, size, bytes, b_along_k)
+        .map(|(time, tile, split_k)| (time, Algorithm::Plain(Choice { tile, split_k })));
+    let on_units = matrix_units.filter(|_| form.is_none()).into_iter().flat_map(|matrix_units| {
+        matrix_unit_select::candidates_with_times(&limits, matrix_units, size, prefers_long_steps, rounding)
+            .map(|(time, tile, split_k)| (time, Algorithm::Matrix(MatrixChoice { tile, split_k })))
     });
-    let mut all: Vec<(f64, Way)> = plain
+    let mut all: Vec<(f64, Algorithm)> = plain
         .chain(on_units)
-        .filter(|&(_, way)| mode == Autotune::All || Order::of_way(way, k) == Some(order))
+        .filter(|&(_, algorithm)| mode == Autotune::All || Order::of_algorithm(algorithm, k) == Some(order))
         .collect();
     all.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     let least = all.first().map_or(0.0, |(time, _)| *time);
-    let others = all.into_iter().filter(|&(time, way)| way != chosen && time <= NEAR * least).map(|(_, way)| way);
-    std::iter::once(chosen).chain(others.take(MOST - 1)).collect()
+    let others = all
+        .into_iter()
+        .filter(|&(time, algorithm)| algorithm != chosen && time <= CANDIDATE_FACTOR * least)
+        .map(|(_, algorithm)| algorithm);
+    std::iter::once(chosen).chain(others.take(MAX_CANDIDATES - 1)).collect()
 }
 
-/// A way as a note has it.
-pub fn text(way: Way) -> String {
-    match way {
-        Way::Plain(Choice { tile, split_k }) => format!("{tile} in {split_k}"),
-        Way::Matrix(MatrixChoice { tile, split_k }) => format!("m{tile} in {split_k}"),
-        Way::Waves(Waves { first, rows, rest }) => {
+/// An algorithm's name in records on disk.
+pub fn text(algorithm: Algorithm) -> String {
+    match algorithm {
+        Algorithm::Plain(Choice { tile, split_k }) => format!("{tile} in {split_k}"),
+        Algorithm::Matrix(MatrixChoice { tile, split_k }) => format!("m{tile} in {split_k}"),
+        Algorithm::TwoLaunches(Waves { first, rows, rest }) => {
             format!("{rows} rows {first}, others {} in {}", rest.tile, rest.split_k)
         }
-        Way::MatrixWaves(Waves { first, rows, rest }) => {
+        Algorithm::MatrixTwoLaunches(Waves { first, rows, rest }) => {
             format!("{rows} rows m{first}, others m{} in {}", rest.tile, rest.split_k)
         }
-        Way::Split(choice) => format!("halves {} {}", choice.tile, choice.plain),
-        Way::Rounded(MatrixChoice { tile, split_k }) => format!("rounded {tile} in {split_k}"),
+        Algorithm::SplitFloat(choice) => format!("halves {} {}", choice.tile, choice.fallback_tile),
+        Algorithm::RoundedFloat(MatrixChoice { tile, split_k }) => format!("rounded {tile} in {split_k}"),
     }
 }
 
-/// The way of a note, if it is one of these.
-pub fn of_text(ways: &Ways, noted: &str) -> Option<Way> {
-    ways.iter().copied().find(|&way| text(way) == noted)
+/// The algorithm of a record, if it is one of `algorithms`.
+pub fn of_text(algorithms: &Candidates, noted: &str) -> Option<Algorithm> {
+    algorithms.iter().copied().find(|&algorithm| text(algorithm) == noted)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::matmul::choice::choose;
-    use crate::matmul::matrix_tile::Units;
+    use crate::matmul::matrix_unit_tile::Units;
     use crate::matmul::rounding::Rounding;
     use crate::matmul::select::Limits;
 
-    const UNITS: Units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, bytes: 2 };
-    const LIMITS: Limits = Limits::LARGE;
+    const UNITS: Units =
+        Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, bytes: 2, transposes: false };
+    const LIMITS: Limits = Limits::LARGE_GPU;
 
-    fn question(size: [i64; 4], units: Option<Units>) -> Question {
-        Question {
+    fn choice_key(size: [i64; 4], matrix_units: Option<Units>) -> ChoiceKey {
+        ChoiceKey {
             limits: LIMITS,
-            units,
+            matrix_units,
             form: None,
             size,
             bytes: 4,
-            long_steps: true,
+            prefers_long_steps: true,
             b_along_k: false,
             by_rows: false,
             rounding: Rounding::NONE,
@@ -98,17 +103,21 @@ mod tests {
     fn candidates_are_different_few_and_of_one_order() {
         let mut tuned = 0;
         for size in SIZES {
-            for units in [None, Some(UNITS)] {
-                let question = question(size, units);
-                let chosen = choose(question);
-                let ways = candidates(&question, chosen, Autotune::On);
-                assert_eq!(ways[0], chosen);
-                assert!(ways.len() <= MOST);
-                for (i, &way) in ways.iter().enumerate() {
-                    assert!(!ways[..i].contains(&way));
-                    assert_eq!(Order::of_way(way, size[3]), Order::of_way(chosen, size[3]), "{size:?}: {way:?}");
+            for matrix_units in [None, Some(UNITS)] {
+                let choice_key = choice_key(size, matrix_units);
+                let chosen = choose(choice_key);
+                let algorithms = candidates(&choice_key, chosen, Autotune::On);
+                assert_eq!(algorithms[0], chosen);
+                assert!(algorithms.len() <= MAX_CANDIDATES);
+                for (i, &algorithm) in algorithms.iter().enumerate() {
+                    assert!(!algorithms[..i].contains(&algorithm));
+                    assert_eq!(
+                        Order::of_algorithm(algorithm, size[3]),
+                        Order::of_algorithm(chosen, size[3]),
+                        "{size:?}: {algorithm:?}"
+                    );
                 }
-                tuned += usize::from(ways.len() > 1);
+                tuned += usize::from(algorithms.len() > 1);
             }
         }
         assert!(tuned >= SIZES.len(), "{tuned} of {} have something to try", 2 * SIZES.len());
@@ -117,9 +126,11 @@ mod tests {
     #[test]
     fn all_orders_are_more() {
         let differ = |size: [i64; 4]| {
-            let question = question(size, Some(UNITS));
-            let ways = candidates(&question, choose(question), Autotune::All);
-            ways.iter().any(|&way| Order::of_way(way, size[3]) != Order::of_way(ways[0], size[3]))
+            let choice_key = choice_key(size, Some(UNITS));
+            let algorithms = candidates(&choice_key, choose(choice_key), Autotune::All);
+            algorithms.iter().any(|&algorithm| {
+                Order::of_algorithm(algorithm, size[3]) != Order::of_algorithm(algorithms[0], size[3])
+            })
         };
         assert!(SIZES.into_iter().any(differ));
     }
@@ -127,23 +138,24 @@ mod tests {
     #[test]
     fn notes_are_read_back_and_others_ignored() {
         for size in SIZES {
-            let question = question(size, Some(UNITS));
-            let ways = candidates(&question, choose(question), Autotune::All);
-            for &way in &ways {
-                assert_eq!(of_text(&ways, &text(way)), Some(way));
-                assert!(text(way).len() <= 120);
+            let choice_key = choice_key(size, Some(UNITS));
+            let algorithms = candidates(&choice_key, choose(choice_key), Autotune::All);
+            for &algorithm in &algorithms {
+                assert_eq!(of_text(&algorithms, &text(algorithm)), Some(algorithm));
+                assert!(text(algorithm).len() <= 120);
             }
             for foreign in ["", "right", "128x256x16/8x8/8x4/s2/k8/u in 7", "m1x1x1/1x1/1x1x1 in 1"] {
-                assert_eq!(of_text(&ways, foreign), None);
+                assert_eq!(of_text(&algorithms, foreign), None);
             }
         }
     }
 
     #[test]
     fn products_of_terms_are_left_alone() {
-        let question = Question { form: Some(crate::matmul::split::Form::Halves), ..question(SIZES[0], Some(UNITS)) };
-        let chosen = choose(question);
-        assert!(matches!(chosen, Way::Split(_)));
-        assert_eq!(candidates(&question, chosen, Autotune::All).as_slice(), [chosen]);
+        let choice_key =
+            ChoiceKey { form: Some(crate::matmul::split::Form::Halves), ..choice_key(SIZES[0], Some(UNITS)) };
+        let chosen = choose(choice_key);
+        assert!(matches!(chosen, Algorithm::SplitFloat(_)));
+        assert_eq!(candidates(&choice_key, chosen, Autotune::All).as_slice(), [chosen]);
     }
 }

@@ -1,4 +1,4 @@
-//! The kernel that samples: one invocation an element of the result.
+//! The forward kernel: one invocation for each element of the result.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -11,7 +11,7 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
     mode: Mode,
@@ -75,7 +75,7 @@ impl KernelSpec for Spec {
     }
 }
 
-/// The weighted sum of what a point reads, over the axes of `locations`, which are the last ones.
+/// The interpolated value at a point, over the axes of `locations`, which are the last ones.
 fn interpolate<'b>(
     b: &'b Builder,
     mode: Mode,
@@ -90,13 +90,13 @@ fn interpolate<'b>(
     let parts = here.taps.iter().map(|tap| {
         let offset = offset + strides.step(d, tap.index);
         let part = tap.weight * interpolate(b, mode, inner, input, strides, offset, inside & tap.inside);
-        if mode.deep { tap.inside.select(part, part.like(0.0)) } else { part }
+        if mode.has_depth { tap.inside.select(part, part.like(0.0)) } else { part }
     });
     // At least one element is read.
     parts.reduce(|a, b| a + b).unwrap_or(offset)
 }
 
-/// The element at `offset`, 0 where there is none.
+/// The element at `offset`; 0 if it is not `inside`.
 pub fn masked<'b>(b: &'b Builder, input: Pointer<'b>, offset: Value<'b>, inside: Value<'b>) -> Value<'b> {
     let value = b.var(b.constant_of(input.dtype().compute(), 0.0));
     b.if_(inside, || value.set(input.load(offset)));
@@ -113,11 +113,16 @@ mod tests {
         for interpolation in [Interpolation::Linear, Interpolation::Nearest, Interpolation::Cubic] {
             for padding in [Padding::Zeros, Padding::Border, Padding::Reflection] {
                 for (dtype, index, rank) in [(DType::BF16, ScalarType::U32, 2), (DType::F64, ScalarType::U64, 2)] {
-                    let mode =
-                        Mode { interpolation, padding, align_corners: rank == 2, deep: rank == 3, backward: false };
+                    let mode = Mode {
+                        interpolation,
+                        padding,
+                        align_corners: rank == 2,
+                        has_depth: rank == 3,
+                        backward: false,
+                    };
                     crate::primitives::validate::accepted(&Spec { mode, dtype, index, rank }.build());
                 }
-                let mode = Mode { interpolation, padding, align_corners: false, deep: true, backward: false };
+                let mode = Mode { interpolation, padding, align_corners: false, has_depth: true, backward: false };
                 crate::primitives::validate::accepted(
                     &Spec { mode, dtype: DType::F32, index: ScalarType::U32, rank: 3 }.build(),
                 );

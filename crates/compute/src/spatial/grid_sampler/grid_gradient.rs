@@ -1,10 +1,11 @@
-//! The gradient of grid sampling by the grid: one invocation a point sums over the channels.
+//! The gradient of grid sampling with respect to the grid: one invocation for each point, which
+//! sums over the channels.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::movement::copy::fill_with;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::loops::check_turns;
+use crate::primitives::loops::check_loop_iterations;
 use crate::scalar::Scalar as Number;
 use crate::spatial::geometry::{Coordinates, ImageStrides, PerAxis, Strides, index_type};
 use crate::spatial::grid_sampler::forward::masked;
@@ -25,7 +26,7 @@ pub fn run(cx: &Context, mode: Mode, grad: &View, input: &View, grid: &View, out
     if mode.interpolation == Interpolation::Nearest || input.numel() == 0 {
         return fill_with(cx, out, Number::Int(0));
     }
-    check_turns(cx, input.sizes[1])?;
+    check_loop_iterations(cx, input.sizes[1])?;
     let spec = Spec { mode, dtype: input.dtype, index: index_type(&[grad, input, grid, out]), rank };
     let arguments = Arguments {
         out,
@@ -44,7 +45,7 @@ pub fn run(cx: &Context, mode: Mode, grad: &View, input: &View, grid: &View, out
     cx.run_threads(&spec, &arguments, points as u64)
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
     mode: Mode,
@@ -84,25 +85,26 @@ impl KernelSpec for Spec {
             let locations = grid.locate(b, self.mode, &at, &p.size);
             let sums: Vec<_> = (0..rank).map(|_| b.var(b.constant_of(self.dtype.compute(), 0.0))).collect();
             b.for_(b.int(index, 0), p.channels, 1, |channel| {
-                let place = Coordinates { batch: at.batch, channel, at: at.at.clone() };
-                let g = p.grad.load(p.grad_strides.element(&place));
-                let image = p.in_strides.image(&place);
+                let at_channel = Coordinates { batch: at.batch, channel, at: at.at.clone() };
+                let g = p.grad.load(p.grad_strides.element(&at_channel));
+                let image = p.in_strides.image(&at_channel);
                 let (_, slopes) = differentiate(b, self.mode, &locations, p.input, &p.in_strides, image, b.bool(true));
                 for (sum, slope) in sums.iter().zip(slopes) {
                     sum.set(sum.get() + g * slope);
                 }
             });
             for (d, (sum, location)) in sums.iter().zip(&locations).enumerate() {
-                // The last axis comes first.
+                // The grid's coordinates are in reverse order of axes.
                 let axis = b.int(index, (rank - 1 - d) as u64);
-                let place = Coordinates { batch: at.batch, channel: axis, at: at.at.clone() };
-                p.out.store(p.out_strides.element(&place), sum.get() * location.factor);
+                let at_axis = Coordinates { batch: at.batch, channel: axis, at: at.at.clone() };
+                p.out.store(p.out_strides.element(&at_axis), sum.get() * location.factor);
             }
         });
     }
 }
 
-/// The sample at a point, and how it grows along each axis of `locations`, which are the last ones.
+/// The interpolated value at a point, and its derivative along each axis of `locations`, which are
+/// the last ones.
 fn differentiate<'b>(
     b: &'b Builder,
     mode: Mode,
@@ -119,7 +121,7 @@ fn differentiate<'b>(
     for tap in &here.taps {
         let offset = offset + strides.step(d, tap.index);
         let (below, along) = differentiate(b, mode, inner, input, strides, offset, inside & tap.inside);
-        let counted = |part: Value<'b>| if mode.deep { tap.inside.select(part, part.like(0.0)) } else { part };
+        let counted = |part: Value<'b>| if mode.has_depth { tap.inside.select(part, part.like(0.0)) } else { part };
         value = value + counted(tap.weight * below);
         slopes[0] = slopes[0] + counted(tap.slope * below);
         for (slope, part) in slopes[1..].iter_mut().zip(along) {
@@ -142,7 +144,7 @@ mod tests {
                 (DType::F64, ScalarType::U64, 2, Padding::Reflection),
                 (DType::F32, ScalarType::U32, 3, Padding::Border),
             ] {
-                let mode = Mode { interpolation, padding, align_corners: true, deep: false, backward: true };
+                let mode = Mode { interpolation, padding, align_corners: true, has_depth: false, backward: true };
                 crate::primitives::validate::accepted(&Spec { mode, dtype, index, rank }.build());
             }
         }

@@ -1,8 +1,8 @@
-//! The gradient of grid sampling by the input.
+//! The gradient of grid sampling with respect to the input.
 //!
 //! Every point lists the pixels that it reads and their weights, the list is sorted by pixel, and
-//! each element of the input sums over its part of the list: no float atomics, the same order each
-//! time.
+//! each element of the gradient sums its part of the list: no float atomics, and the same order in
+//! every run.
 
 use crate::context::Context;
 use crate::dtype::accumulator;
@@ -57,11 +57,11 @@ pub fn run(cx: &Context, mode: Mode, grad: &View, grid: &View, out: &View) -> Re
     let index = index_type(&[grad, out]);
     // A pixel is read by the points of its own image.
     for (i, part) in segments::parts(cx, reads / out.sizes[0]).enumerate() {
-        let further = i > 0;
-        let spec = SumSpec { dtype: out.dtype, further, index, rank };
+        let continues = i > 0;
+        let spec = SumSpec { dtype: out.dtype, continues, index, rank };
         let arguments = SumArguments {
             out,
-            before: further.then_some(out),
+            before: continues.then_some(out),
             grad,
             weights: &weights,
             starts: &starts,
@@ -80,7 +80,7 @@ pub fn run(cx: &Context, mode: Mode, grad: &View, grid: &View, out: &View) -> Re
     Ok(())
 }
 
-/// Everything that changes the code of the kernel that lists reads.
+/// Specialisation of the kernel that lists reads: everything that changes its code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ReadsSpec {
     mode: Mode,
@@ -95,7 +95,7 @@ parameters! {
         weights: Output = accumulator(s.dtype),
         grid: Input = s.dtype,
         points: U32,
-        /// Pixels of all images: the key of a read outside.
+        /// Number of pixels of all images: the key of a read outside of the image.
         pixels: U32,
         size: PerAxis = s.rank,
         grid_size: PerAxis = s.rank,
@@ -103,8 +103,8 @@ parameters! {
     }
 }
 
-/// Lists what every point reads: for each combination of taps in turn, the pixel of each point, and
-/// the weight.
+/// Lists the reads of every point: for each combination of taps in turn, the pixel of each point,
+/// and the weight.
 impl KernelSpec for ReadsSpec {
     fn name(&self) -> &'static str {
         "grid_sampler_reads"
@@ -118,24 +118,24 @@ impl KernelSpec for ReadsSpec {
             let locations = grid.locate(b, self.mode, &at, &p.size);
             let image = p.size.iter().fold(b.u32(1), |product, &n| product * n.cast(ScalarType::U32));
             let first = at.batch.cast(ScalarType::U32) * image;
-            let mut place = i;
+            let mut read = i;
             combinations(&locations, &mut Vec::new(), &mut |choice| {
                 let taps = || locations.iter().zip(choice).map(|(l, &k)| &l.taps[k]);
                 let pixel: Vec<Value> = taps().map(|t| t.index).collect();
                 let inside = taps().fold(b.bool(true), |all, t| all & t.inside);
                 let weight = taps().map(|t| t.weight).reduce(|a, b| a * b);
                 let number = pixel_number(&pixel, &p.size, ScalarType::U32).bitcast(ScalarType::U32);
-                p.keys.store(place, inside.select(first + number, p.pixels));
+                p.keys.store(read, inside.select(first + number, p.pixels));
                 if let Some(weight) = weight {
-                    p.weights.store(place, weight);
+                    p.weights.store(read, weight);
                 }
-                place = place + p.points;
+                read = read + p.points;
             });
         });
     }
 }
 
-/// Runs `body` for every choice of one tap on each axis.
+/// Runs `body` for every combination of one tap on each axis.
 fn combinations(locations: &[Location], chosen: &mut Vec<usize>, body: &mut dyn FnMut(&[usize])) {
     let Some(here) = locations.get(chosen.len()) else { return body(chosen) };
     for k in 0..here.taps.len() {
@@ -145,12 +145,12 @@ fn combinations(locations: &[Location], chosen: &mut Vec<usize>, body: &mut dyn 
     }
 }
 
-/// Everything that changes the code of the kernel that sums.
+/// Specialisation of the kernel that sums: everything that changes its code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SumSpec {
     dtype: DType,
-    /// Sums are added to those of earlier parts.
-    further: bool,
+    /// Sums are added to the sums of earlier parts.
+    continues: bool,
     index: ScalarType,
     rank: usize,
 }
@@ -158,18 +158,19 @@ struct SumSpec {
 parameters! {
     SumSpec as s => SumArguments, SumParameters {
         out: Output = s.dtype,
-        /// The sums so far.
-        before: Option<Input> = s.further.then_some(s.dtype),
+        /// The sums of earlier parts.
+        before: Option<Input> = s.continues.then_some(s.dtype),
         grad: Input = s.dtype,
         weights: Input = accumulator(s.dtype),
-        /// Where in the sorted list of reads those of each pixel begin.
+        /// Where the reads of each pixel begin in the sorted list.
         starts: Input = DType::U32,
-        /// Where in the list of weights each read of the sorted list stood.
+        /// Index of each read of the sorted list in the unsorted list, which is that of the
+        /// weights.
         positions: Input = DType::U32,
         numel: Index = s.index,
         channels: Index = s.index,
         points: U32,
-        /// Of the reads of each pixel: see [`for_each_of_key`].
+        /// The range of each pixel's reads to sum: see [`for_each_of_key`].
         part: [U32; 2],
         size: PerAxis = s.rank,
         grid_size: PerAxis = s.rank,
@@ -178,7 +179,7 @@ parameters! {
     }
 }
 
-/// Sums what points have read of each element.
+/// Sums, for each element of the gradient, over the points that read it.
 impl KernelSpec for SumSpec {
     fn name(&self) -> &'static str {
         "grid_sampler_sum"
@@ -192,15 +193,15 @@ impl KernelSpec for SumSpec {
             let image = p.size.iter().fold(b.u32(1), |product, &n| product * n.cast(ScalarType::U32));
             let key = at.batch.cast(ScalarType::U32) * image
                 + pixel_number(&at.at, &p.size, ScalarType::U32).bitcast(ScalarType::U32);
-            let place = p.out_strides.element(&at);
-            let sum = b.var(p.before.map_or(b.constant_of(self.dtype.compute(), 0.0), |sums| sums.load(place)));
+            let offset = p.out_strides.element(&at);
+            let sum = b.var(p.before.map_or(b.constant_of(self.dtype.compute(), 0.0), |sums| sums.load(offset)));
             for_each_of_key(b, p.starts, key, p.part, |entry| {
                 let read = p.positions.load(entry);
                 let point = Coordinates::new((read % p.points).cast(index), b.int(index, 1), &p.grid_size, false);
-                let place = Coordinates { channel: at.channel, ..point };
-                sum.set(sum.get() + p.weights.load(read) * p.grad.load(p.grad_strides.element(&place)));
+                let output_point = Coordinates { channel: at.channel, ..point };
+                sum.set(sum.get() + p.weights.load(read) * p.grad.load(p.grad_strides.element(&output_point)));
             });
-            p.out.store(place, sum.get());
+            p.out.store(offset, sum.get());
         });
     }
 }
@@ -219,9 +220,9 @@ mod tests {
                 (DType::F64, ScalarType::U64, 2, Padding::Reflection),
                 (DType::F32, ScalarType::U32, 3, Padding::Border),
             ] {
-                let mode = Mode { interpolation, padding, align_corners: true, deep: false, backward: true };
+                let mode = Mode { interpolation, padding, align_corners: true, has_depth: false, backward: true };
                 accepted(&ReadsSpec { mode, dtype, index, rank }.build());
-                accepted(&SumSpec { dtype, further: true, index, rank }.build());
+                accepted(&SumSpec { dtype, continues: true, index, rank }.build());
             }
         }
     }

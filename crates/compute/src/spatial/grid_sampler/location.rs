@@ -1,4 +1,4 @@
-//! Which elements of an axis a point of the grid reads, with which weights.
+//! The elements of an axis that a point of the grid reads, and their weights.
 
 use crate::spatial::geometry::{Coordinates, Strides};
 use crate::spatial::upsample::axis::cubic_weights;
@@ -6,48 +6,48 @@ use crate::view::View;
 use dml_kernel::{Builder, Pointer, ScalarType, Value, math};
 use smallvec::SmallVec;
 
-/// How a value between elements is made.
+/// The kind of interpolation.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Interpolation {
-    /// Two neighbours on each axis.
+    /// Linear between two elements on each axis.
     Linear,
-    /// The nearest element; halves to even.
+    /// The nearest element; ties to even.
     Nearest,
-    /// Four neighbours on each axis, cubic convolution with a = -0.75 (Keys, 1981).
+    /// Between four elements on each axis, cubic convolution with a = -0.75 (Keys, 1981).
     Cubic,
 }
 
-/// What lies outside the image.
+/// How coordinates outside of the image are treated.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Padding {
-    /// Zeros.
+    /// Elements outside are 0.
     Zeros,
-    /// The element at the border.
+    /// Coordinates are clamped to the border.
     Border,
-    /// The image mirrored at its borders.
+    /// The image is mirrored at its borders.
     Reflection,
 }
 
-/// A way of sampling.
+/// The options of sampling.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mode {
-    /// How values are made.
+    /// The kind of interpolation.
     pub interpolation: Interpolation,
-    /// What is outside.
+    /// How coordinates outside of the image are treated.
     pub padding: Padding,
-    /// Whether -1 and 1 are the centres of the corner elements, not their outer edges.
+    /// Whether -1 and 1 are the centres of the corner elements, rather than their outer edges.
     pub align_corners: bool,
-    /// Whether images have depth. There a coordinate that is no number is held at the end of its
-    /// axis, not at the start, and what is outside counts nothing, even if its weight is no number;
-    /// as on CPU.
-    pub deep: bool,
-    /// Whether gradients are made: with depth a coordinate that is no number is outside there; as
-    /// on CPU.
+    /// Whether images have depth. In that case a NaN coordinate is clamped to the end of its axis,
+    /// not to the start, and elements outside contribute nothing even if their weight is NaN; as on
+    /// the CPU.
+    pub has_depth: bool,
+    /// Whether gradients are computed. In that case, with depth, a NaN coordinate is outside; as on
+    /// the CPU.
     pub backward: bool,
 }
 
 impl Mode {
-    /// Elements that a point reads on one axis.
+    /// Number of elements that a point reads on one axis.
     pub fn taps(self) -> i64 {
         match self.interpolation {
             Interpolation::Nearest => 1,
@@ -57,28 +57,28 @@ impl Mode {
     }
 }
 
-/// An element of an axis that a point reads.
+/// One of the elements of an axis that a point reads.
 pub struct Tap<'b> {
-    /// The element (i32); outside the axis unless `inside`.
+    /// Index of the element (i32); out of range unless `inside`.
     pub index: Value<'b>,
-    /// Whether there is such an element.
+    /// Whether the element is in range.
     pub inside: Value<'b>,
-    /// Its weight.
+    /// Weight of the element.
     pub weight: Value<'b>,
-    /// How the weight grows with the coordinate, in elements.
+    /// Derivative of the weight with respect to the coordinate in elements.
     pub slope: Value<'b>,
 }
 
-/// A point on one axis.
+/// The position of a point on one axis.
 pub struct Location<'b> {
-    /// What it reads.
+    /// The elements that it reads.
     pub taps: Vec<Tap<'b>>,
-    /// How the coordinate in elements grows with that of the grid.
+    /// Derivative of the coordinate in elements with respect to the grid's coordinate.
     pub factor: Value<'b>,
 }
 
 impl Mode {
-    /// Where the grid's coordinate `x` is on an axis of `size` (i32) elements.
+    /// The location of the grid's coordinate `x` on an axis of `size` (i32) elements.
     pub fn locate<'b>(self, b: &'b Builder, x: Value<'b>, size: Value<'b>) -> Location<'b> {
         let length = size.cast(x.scalar());
         let (at, scale) = if self.align_corners {
@@ -90,7 +90,7 @@ impl Mode {
         };
         let one = x.like(1.0);
         let tap = |at: Value<'b>, weight: Value<'b>, slope: Value<'b>| {
-            // Far outside is outside; a coordinate that is no number is too.
+            // Clamped to just outside of the axis, also for NaN.
             let index = at.max(-2.0).min(length + 1.0).cast(ScalarType::I32);
             Tap { index, inside: index.ge(0) & index.lt(size), weight, slope }
         };
@@ -111,8 +111,8 @@ impl Mode {
         Location { taps: vec![tap(below, one - t, -one), tap(below + 1.0, t, one)], factor }
     }
 
-    /// The coordinate that the padding shows at `at`, and how it grows with it: 1, -1, or 0 where
-    /// it is held.
+    /// Applies the padding to coordinate `at`: the new coordinate and its derivative, which is
+    /// 1, -1, or 0 if it is clamped.
     fn pad<'b>(self, at: Value<'b>, length: Value<'b>) -> (Value<'b>, Value<'b>) {
         let (zero, one) = (at.like(0.0), at.like(1.0));
         let (at, sign) = match self.padding {
@@ -125,20 +125,20 @@ impl Mode {
                 let extra = math::fmod(away, span);
                 let flips = (away / span).floor();
                 let even = (flips - (flips * 0.5).floor() * 2.0).eq(0.0);
-                let place = even.select(extra + low, span - extra + low);
+                let reflected = even.select(extra + low, span - extra + low);
                 let sign = even.eq(distance.ge(0.0)).select(one, -one);
-                // A single element is everywhere.
+                // With a single element, every coordinate is that element.
                 let empty = span.eq(0.0);
-                (empty.select(zero, place), empty.select(zero, sign))
+                (empty.select(zero, reflected), empty.select(zero, sign))
             }
         };
         let last = length - 1.0;
-        let held = match (self.deep, self.backward) {
+        let clamped = match (self.has_depth, self.backward) {
             (true, true) => at.is_nan().select(at, at.max(0.0).min(last)),
             (true, false) => at.lt(last).select(at.max(0.0), last),
             (false, _) => at.max(0.0).min(last),
         };
-        (held, (at.gt(0.0) & at.lt(last)).select(sign, zero))
+        (clamped, (at.gt(0.0) & at.lt(last)).select(sign, zero))
     }
 }
 
@@ -146,18 +146,23 @@ impl Mode {
 fn cubic_slopes(t: Value<'_>) -> [Value<'_>; 4] {
     let a = -0.75;
     let rest = 1.0 - t;
-    [far_slope(t + 1.0, a), near_slope(t, a), -near_slope(rest, a), -far_slope(rest + 1.0, a)]
+    [
+        cubic_far_derivative(t + 1.0, a),
+        cubic_near_derivative(t, a),
+        -cubic_near_derivative(rest, a),
+        -cubic_far_derivative(rest + 1.0, a),
+    ]
 }
 
-fn near_slope(x: Value<'_>, a: f64) -> Value<'_> {
+fn cubic_near_derivative(x: Value<'_>, a: f64) -> Value<'_> {
     (3.0 * (a + 2.0) * x - 2.0 * (a + 3.0)) * x
 }
 
-fn far_slope(x: Value<'_>, a: f64) -> Value<'_> {
+fn cubic_far_derivative(x: Value<'_>, a: f64) -> Value<'_> {
     (3.0 * a * x - 10.0 * a) * x + 8.0 * a
 }
 
-/// A grid `[batch, points ..., axes]` as an image with the axes as channels.
+/// A grid `[batch, points ..., axes]` as an image whose channels are the axes.
 pub fn axes_as_channels(grid: &View) -> View {
     let last = grid.dim() - 1;
     let order: SmallVec<[usize; 5]> = [0, last].into_iter().chain(1..last).collect();
@@ -166,22 +171,22 @@ pub fn axes_as_channels(grid: &View) -> View {
 
 /// The grid in a kernel.
 pub struct Grid<'b> {
-    /// Its elements.
+    /// Pointer to its elements.
     pub pointer: Pointer<'b>,
-    /// Of the grid as [`axes_as_channels`] has it.
+    /// The strides of the grid's [`axes_as_channels`].
     pub strides: Strides<'b>,
 }
 
 impl<'b> Grid<'b> {
-    /// Where a point (batch and coordinates of `point`) is in an image of `size`: its location on
-    /// every axis.
+    /// The location of a point (batch and coordinates of `point`) on every axis of an image of
+    /// `size`.
     pub fn locate(&self, b: &'b Builder, mode: Mode, point: &Coordinates<'b>, size: &[Value<'b>]) -> Vec<Location<'b>> {
         let index = point.batch.scalar();
         let along = |(d, &n): (usize, &Value<'b>)| {
-            // The last axis comes first.
+            // The grid's coordinates are in reverse order of axes.
             let axis = b.int(index, (size.len() - 1 - d) as u64);
-            let place = Coordinates { batch: point.batch, channel: axis, at: point.at.clone() };
-            mode.locate(b, self.pointer.load(self.strides.element(&place)), n)
+            let at_axis = Coordinates { batch: point.batch, channel: axis, at: point.at.clone() };
+            mode.locate(b, self.pointer.load(self.strides.element(&at_axis)), n)
         };
         size.iter().enumerate().map(along).collect()
     }

@@ -1,13 +1,13 @@
-//! adaptive_avg_pool2d and adaptive_avg_pool3d: as many windows as the result has elements,
-//! overlapping where sizes do not divide.
+//! The mean of each window of an image, with one window for each element of the result: they
+//! overlap if sizes do not divide.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::loops::check_turns;
+use crate::primitives::loops::check_loop_iterations;
 use crate::spatial::geometry::{Coordinates, ImageStrides, batched, channels_last, for_each, index_type};
-use crate::spatial::pooling::cover::{Cover, CoverArgument, CoveredImage, Kind};
 use crate::spatial::pooling::window::{adaptive_len, spatial};
+use crate::spatial::pooling::windows::{Cover, Kind, PoolingArgument, PoolingParameter};
 use crate::view::View;
 use crate::view::memory_format::is_channels_last;
 use dml_engine::interface::Index;
@@ -15,21 +15,26 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// Whether the result has its channels closest in memory: CPU keeps that in two dimensions only.
+/// Whether the result is channels last: in two dimensions, if the input is.
 pub fn keeps_channels_last(input: &View, rank: usize) -> bool {
     rank == 2 && channels_last(input, rank)
 }
 
+/// Writes the means of the windows of `from` to `to`, along the last `rank` dimensions; if
+/// `backward`, the gradient of the input from the gradient of the result. Both are images,
+/// `[batch, channels, ..]` or without a batch, of any strides and one dtype.
 pub fn run(cx: &Context, backward: bool, rank: usize, from: &View, to: &View) -> Result<()> {
     if to.numel() == 0 {
         return Ok(());
     }
-    // Of a gradient, an element's windows.
-    check_turns(cx, adaptive_len(spatial(from, rank), spatial(to, rank)))?;
+    // In a gradient each element iterates over its windows.
+    check_loop_iterations(cx, adaptive_len(spatial(from, rank), spatial(to, rank)))?;
     let (from, to) = (batched(from, rank), batched(to, rank));
+    let cover = Cover::adaptive(cx, &from.sizes[2..], &to.sizes[2..]);
     let spec = Spec {
         backward,
         dtype: from.dtype,
+        windows: cover.kind(),
         index: index_type(&[&from, &to]),
         channels_last: is_channels_last(&to),
         rank,
@@ -39,32 +44,33 @@ pub fn run(cx: &Context, backward: bool, rank: usize, from: &View, to: &View) ->
         from: &from,
         numel: to.numel(),
         channels: to.sizes[1],
-        windows: CoverArgument { cover: &Cover::Adaptive, input: &from.sizes[2..], output: &to.sizes[2..] },
+        windows: PoolingArgument { cover: &cover, input: &from.sizes[2..], output: &to.sizes[2..] },
         from_strides: &from,
         to_strides: &to,
     };
     cx.run_threads(&spec, &arguments, to.numel() as u64)
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Spec {
-    pub backward: bool,
-    pub dtype: DType,
-    pub index: ScalarType,
-    pub channels_last: bool,
-    pub rank: usize,
+struct Spec {
+    backward: bool,
+    dtype: DType,
+    windows: Kind,
+    index: ScalarType,
+    channels_last: bool,
+    rank: usize,
 }
 
 parameters! {
-    pub Spec as s => Arguments, Parameters {
+    Spec as s => Arguments, Parameters {
         to: Output = s.dtype,
         from: Input = s.dtype,
         numel: Index = s.index,
         channels: Index = s.index,
-        /// From `from` to `to`. Coverage is symmetric: backward, the windows over an element are
-        /// what the element would cover as a window.
-        windows: CoveredImage = (Kind::Adaptive, s.rank),
+        /// From `from` to `to`. Coverage is symmetric: backward, the windows that contain an
+        /// element are the elements that it would cover as a window.
+        windows: PoolingParameter = (s.windows, s.rank),
         from_strides: ImageStrides = (s.index, s.rank),
         to_strides: ImageStrides = (s.index, s.rank),
     }
@@ -115,10 +121,13 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for dtype in [DType::F32, DType::F16, DType::F64] {
-            for (backward, index, channels_last, rank) in
-                [(false, ScalarType::U32, true, 2), (true, ScalarType::U64, false, 3)]
-            {
-                let spec = Spec { backward, dtype, index, channels_last, rank };
+            for (backward, index, channels_last, rank, ends) in [
+                (false, ScalarType::U32, true, 2, ScalarType::I64),
+                (true, ScalarType::U64, false, 3, ScalarType::I64),
+                (true, ScalarType::U32, false, 2, ScalarType::U32),
+            ] {
+                let windows = Kind::Adaptive(ends);
+                let spec = Spec { backward, dtype, windows, index, channels_last, rank };
                 crate::primitives::validate::accepted(&spec.build());
             }
         }

@@ -1,55 +1,100 @@
-//! avg_pool2d and avg_pool3d.
+//! The mean of each window of an image, along two or three dimensions.
 
+use crate::context::Context;
+use crate::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::spatial::geometry::{Coordinates, ImageStrides, channels_last, for_each};
-use crate::spatial::pooling::cover::{CoveredImage, Kind};
+use crate::spatial::geometry::{Coordinates, ImageStrides, batched, channels_last, for_each, index_type};
+use crate::spatial::pooling::window::Windows;
+use crate::spatial::pooling::windows::{Cover, Kind, PoolingArgument, PoolingParameter};
 use crate::view::View;
+use crate::view::memory_format::is_channels_last;
 use dml_engine::interface::{I32, Index};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// By what the sum of a window is divided.
+/// The divisor of a window's sum.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Divisor {
-    /// Elements of the window, the padding included.
+    /// Number of elements of the window, including the padding.
     Window,
-    /// Elements of the input in the window.
+    /// Number of elements of the input in the window.
     Input,
     /// A given number.
     Given,
 }
 
+/// The name of this pooling in messages.
 pub fn name(rank: usize) -> &'static str {
     if rank == 2 { "avg_pool2d" } else { "avg_pool3d" }
 }
 
-/// Whether the result has its channels closest in memory: CPU keeps that in two dimensions only.
+/// Whether the result is channels last: in two dimensions, if the input is.
 pub fn keeps_channels_last(input: &View, rank: usize) -> bool {
     rank == 2 && channels_last(input, rank)
 }
 
-/// Everything that changes the code.
+/// Writes the means of the windows of `from` to `to`; if `backward`, the gradient of the input from
+/// the gradient of the result. Both are images, `[batch, channels, ..]` or without a batch, of any
+/// strides and one dtype. `given` is the number of [`Divisor::Given`].
+pub fn pool(
+    cx: &Context,
+    backward: bool,
+    windows: &Windows,
+    divisor: Divisor,
+    given: i64,
+    from: &View,
+    to: &View,
+) -> Result<()> {
+    if to.numel() == 0 {
+        return Ok(());
+    }
+    let rank = windows.rank();
+    let (from, to) = (batched(from, rank), batched(to, rank));
+    let spec = Spec {
+        backward,
+        divisor,
+        dtype: from.dtype,
+        index: index_type(&[&from, &to]),
+        channels_last: is_channels_last(&to),
+        rank,
+    };
+    let (output, input) = if backward { (&from, &to) } else { (&to, &from) };
+    let cover = Cover::Fixed(windows);
+    let arguments = Arguments {
+        to: &to,
+        from: &from,
+        numel: to.numel(),
+        channels: to.sizes[1],
+        windows: PoolingArgument { cover: &cover, input: &input.sizes[2..], output: &output.sizes[2..] },
+        from_strides: &from,
+        to_strides: &to,
+        divisor: given as i32,
+    };
+    cx.run_threads(&spec, &arguments, to.numel() as u64)
+}
+
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Spec {
-    pub backward: bool,
-    pub divisor: Divisor,
-    pub dtype: DType,
-    pub index: ScalarType,
-    pub channels_last: bool,
-    pub rank: usize,
+struct Spec {
+    backward: bool,
+    divisor: Divisor,
+    dtype: DType,
+    index: ScalarType,
+    channels_last: bool,
+    rank: usize,
 }
 
 parameters! {
-    pub Spec as s => Arguments, Parameters {
+    Spec as s => Arguments, Parameters {
         to: Output = s.dtype,
         from: Input = s.dtype,
         numel: Index = s.index,
         channels: Index = s.index,
-        windows: CoveredImage = (Kind::Fixed, s.rank),
+        windows: PoolingParameter = (Kind::Fixed, s.rank),
         from_strides: ImageStrides = (s.index, s.rank),
         to_strides: ImageStrides = (s.index, s.rank),
-        /// Of [`Divisor::Given`].
+        /// The number of [`Divisor::Given`].
         divisor: I32,
     }
 }
@@ -99,11 +144,11 @@ fn write<'b>(b: &'b Builder, spec: &Spec, p: Parameters<'b>) {
             sum.set(sum.get() + if backward { divided(value, pixel) } else { value });
         });
         if !backward {
-            // A window wholly in the padding has no elements to average.
+            // A window entirely in the padding has no elements to average.
             let some = ranges.iter().fold(b.bool(true), |some, [first, end, _]| some & first.lt(*end));
             b.if_(some, || {
                 let mean = divided(sum.get(), &at.at);
-                // The CPU adds it to zero, which shows in the sign of a zero where the divisor is
+                // The CPU adds it to zero, which determines the sign of a zero if the divisor is
                 // negative.
                 sum.set(if divisor == Divisor::Given { mean.eq(0.0).select(mean.like(0.0), mean) } else { mean });
             });

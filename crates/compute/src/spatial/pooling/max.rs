@@ -1,4 +1,4 @@
 //! max_pool, adaptive_max_pool and fractional_max_pool, with the indices of the chosen elements.
 
-/// What comes first may be empty as PyTorch checks it, a batch or the channels of a single image.
-pub const FIRST_NOT_EMPTY: usize = 1;
+/// The dimensions before may be empty: a batch, or the channels of a single image.
+pub const FIRST_NON_EMPTY_DIMENSION: usize = 1;

@@ -1,10 +1,10 @@
-//! The kernels of max pooling: the largest element of each window and its place, and the gradient.
+//! The kernels of max pooling: the maximum of each window and its position, and the gradient.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::spatial::geometry::{Coordinates, ImageStrides, for_each, index_type, pixel_number};
-use crate::spatial::pooling::cover::{Cover, CoverArgument, CoveredImage, Kind};
+use crate::spatial::pooling::windows::{Cover, Kind, PoolingArgument, PoolingParameter};
 use crate::view::View;
 use crate::view::memory_format::is_channels_last;
 use dml_engine::interface::Index;
@@ -12,7 +12,7 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType, Value};
 
-/// Everything that changes the code of the forward kernel.
+/// Specialisation of the forward kernel: everything that changes its code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Forward {
     kind: Kind,
@@ -31,7 +31,7 @@ parameters! {
         samples: Option<Input> = s.samples(),
         numel: Index = s.index,
         channels: Index = s.index,
-        windows: CoveredImage = (s.kind, s.rank),
+        windows: PoolingParameter = (s.kind, s.rank),
         in_strides: ImageStrides = (s.index, s.rank),
         out_strides: ImageStrides = (s.index, s.rank),
         index_strides: ImageStrides = (s.index, s.rank),
@@ -46,8 +46,8 @@ impl Forward {
     }
 }
 
-/// Writes the largest element of each window to `out` and its row-major number in the image to
-/// `indices`. All are `[batch, channels, spatial ...]`; `samples` of fractional windows are
+/// Writes the maximum of each window to `out` and its row-major index in the image to `indices`.
+/// All are `[batch, channels, spatial ...]`; `samples` of fractional windows are
 /// `[batch, channels, axes]`.
 pub fn forward(
     cx: &Context,
@@ -74,7 +74,7 @@ pub fn forward(
         samples,
         numel: out.numel(),
         channels: out.sizes[1],
-        windows: CoverArgument { cover, input: &input.sizes[2..], output: &out.sizes[2..] },
+        windows: PoolingArgument { cover, input: &input.sizes[2..], output: &out.sizes[2..] },
         in_strides: input,
         out_strides: out,
         index_strides: indices,
@@ -96,7 +96,7 @@ impl KernelSpec for Forward {
             let at = Coordinates::new(i, p.channels, &covering.output, self.channels_last);
             let samples = random.as_ref().map(|(samples, strides)| {
                 let first = strides.image(&at);
-                // In two dimensions the first sample is that of the columns.
+                // In two dimensions the first sample is for the columns.
                 let place = |d: usize| b.i32(if self.rank == 2 { 1 - d as i32 } else { d as i32 });
                 (*samples, (0..self.rank).map(|d| first + strides.step(0, place(d))).collect())
             });
@@ -108,7 +108,7 @@ impl KernelSpec for Forward {
             let chosen = b.var(pixel_number(&firsts, &covering.input, self.index));
             for_each(b, &ranges, |pixel| {
                 let value = p.input.load(image + p.in_strides.pixel(pixel));
-                // Like PyTorch's: the first of equals, and the last NaN.
+                // The first of equal elements wins, and the last NaN.
                 b.if_(value.gt(best.get()) | value.is_nan(), || {
                     best.set(value);
                     chosen.set(pixel_number(pixel, &covering.input, self.index));
@@ -120,7 +120,7 @@ impl KernelSpec for Forward {
     }
 }
 
-/// What no value is below.
+/// The smallest value.
 fn lowest(b: &Builder, dtype: DType) -> Value<'_> {
     match dtype {
         DType::Bool | DType::U8 => b.i32(0),
@@ -133,8 +133,8 @@ fn lowest(b: &Builder, dtype: DType) -> Value<'_> {
     }
 }
 
-/// Writes to `result` the gradient of the input: each element gets the gradients of the windows
-/// that chose it.
+/// Writes the gradient of the input to `result`: each element gets the sum of the gradients of the
+/// windows whose maximum it is.
 pub fn backward(cx: &Context, cover: &Cover, grad: &View, indices: &View, result: &View) -> Result<()> {
     if result.numel() == 0 {
         return Ok(());
@@ -152,7 +152,7 @@ pub fn backward(cx: &Context, cover: &Cover, grad: &View, indices: &View, result
         indices,
         numel: result.numel(),
         channels: result.sizes[1],
-        windows: CoverArgument { cover, input: &result.sizes[2..], output: &grad.sizes[2..] },
+        windows: PoolingArgument { cover, input: &result.sizes[2..], output: &grad.sizes[2..] },
         grad_strides: grad,
         index_strides: indices,
         result_strides: result,
@@ -160,7 +160,7 @@ pub fn backward(cx: &Context, cover: &Cover, grad: &View, indices: &View, result
     cx.run_threads(&spec, &arguments, result.numel() as u64)
 }
 
-/// Everything that changes the code of the backward kernel.
+/// Specialisation of the backward kernel: everything that changes its code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Backward {
     kind: Kind,
@@ -177,7 +177,7 @@ parameters! {
         indices: Input = DType::I64,
         numel: Index = s.index,
         channels: Index = s.index,
-        windows: CoveredImage = (s.kind, s.rank),
+        windows: PoolingParameter = (s.kind, s.rank),
         grad_strides: ImageStrides = (s.index, s.rank),
         index_strides: ImageStrides = (s.index, s.rank),
         result_strides: ImageStrides = (s.index, s.rank),
@@ -217,7 +217,13 @@ mod tests {
     fn kernels_are_valid() {
         for dtype in [DType::F32, DType::F16, DType::F64, DType::I64, DType::U8] {
             for (index, channels_last, rank) in [(ScalarType::U32, true, 2), (ScalarType::U64, false, 3)] {
-                for kind in [Kind::Fixed, Kind::Adaptive, Kind::Fractional(DType::BF16), Kind::Fractional(DType::F64)] {
+                for kind in [
+                    Kind::Fixed,
+                    Kind::Adaptive(ScalarType::U32),
+                    Kind::Adaptive(ScalarType::I64),
+                    Kind::Fractional(DType::BF16),
+                    Kind::Fractional(DType::F64),
+                ] {
                     accepted(&Forward { kind, dtype, index, channels_last, rank }.build());
                     accepted(&Backward { kind, dtype, index, channels_last, rank }.build());
                 }

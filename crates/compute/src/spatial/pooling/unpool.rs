@@ -1,8 +1,8 @@
-//! max_unpool2d and max_unpool3d: elements go back to where max pooling found them.
+//! max_unpool2d and max_unpool3d: elements are written back to the positions where max pooling
+//! found them.
 //!
-//! Several elements may have one place, of which PyTorch keeps any. Here the last one in row-major
-//! order stays: a first pass numbers for every place the last element that goes there, a second one
-//! fetches it.
+//! Several elements may have the same position. The last one in row-major order wins: a first pass
+//! writes the index of the last element for every position, a second one gathers the elements.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -17,6 +17,9 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Atomic, Builder, DType, ScalarType};
 
+/// Writes each element of `input` (`[batch, channels, ..]`) to its position in the image, given by
+/// `indices` (int64, of its shape), and zeros to the other positions of `out`
+/// (`[batch, channels, ..]`).
 pub fn run(cx: &Context, input: &View, indices: &View, out: &View) -> Result<()> {
     let (n, rank) = (input.numel(), input.dim() - 2);
     check!(n < i64::from(u32::MAX), TooLarge, "{}: {n} elements are more than dml can number", cx.name);
@@ -36,7 +39,7 @@ pub fn run(cx: &Context, input: &View, indices: &View, out: &View) -> Result<()>
         size: &input.sizes[2..],
         strides: indices,
     };
-    cx.run_threads(&Numbers { index, rank }, &arguments, n as u64)?;
+    cx.run_threads(&NumberElements { index, rank }, &arguments, n as u64)?;
     if out.numel() == 0 {
         return Ok(());
     }
@@ -51,32 +54,32 @@ pub fn run(cx: &Context, input: &View, indices: &View, out: &View) -> Result<()>
         in_strides: input,
         out_strides: out,
     };
-    cx.run_threads(&Fetch { dtype: out.dtype.bits(), index, rank }, &arguments, out.numel() as u64)
+    cx.run_threads(&GatherElements { dtype: out.dtype.bits(), index, rank }, &arguments, out.numel() as u64)
 }
 
-/// Everything that changes the code of the kernel that numbers elements.
+/// Specialisation of the kernel that writes indices: everything that changes its code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Numbers {
+struct NumberElements {
     index: ScalarType,
     rank: usize,
 }
 
 parameters! {
-    Numbers as s => NumbersArguments, NumbersParameters {
+    NumberElements as s => NumbersArguments, NumbersParameters {
         numbers: Output = DType::U32,
         indices: Input = DType::I64,
         fault: Fault,
         numel: Index = s.index,
         channels: Index = s.index,
-        /// Places of an image of the result.
+        /// Number of positions of an image of the result.
         image: I64,
         size: PerAxis = s.rank,
         strides: ImageStrides = (s.index, s.rank),
     }
 }
 
-/// For each place, one more than the row-major number of the last element that goes there.
-impl KernelSpec for Numbers {
+/// For each position, one more than the row-major index of its last element.
+impl KernelSpec for NumberElements {
     fn name(&self) -> &'static str {
         "max_unpool_numbers"
     }
@@ -85,30 +88,30 @@ impl KernelSpec for Numbers {
         let i = linear_id(b, self.index);
         b.if_(i.lt(p.numel), || {
             let at = Coordinates::new(i, p.channels, &p.size, false);
-            let place = p.indices.load(p.strides.element(&at));
+            let position = p.indices.load(p.strides.element(&at));
             b.if_else(
-                place.ge(0) & place.lt(p.image),
+                position.ge(0) & position.lt(p.image),
                 || {
                     let plane = (at.batch * p.channels + at.channel).cast(ScalarType::I64);
-                    p.numbers.atomic(Atomic::Max, plane * p.image + place, i.cast(ScalarType::U32) + 1);
+                    p.numbers.atomic(Atomic::Max, plane * p.image + position, i.cast(ScalarType::U32) + 1);
                 },
-                || p.fault.report(place, p.image, 0u32),
+                || p.fault.report(position, p.image, 0u32),
             );
         });
     }
 }
 
-/// Everything that changes the code of the kernel that fetches elements.
+/// Specialisation of the kernel that gathers elements: everything that changes its code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Fetch {
-    /// Elements as bits: they are only moved.
+struct GatherElements {
+    /// Elements as bits: they are only copied.
     dtype: DType,
     index: ScalarType,
     rank: usize,
 }
 
 parameters! {
-    Fetch as s => FetchArguments, FetchParameters {
+    GatherElements as s => FetchArguments, FetchParameters {
         out: WriteRange = s.dtype,
         input: ReadRange = s.dtype,
         numbers: Input = DType::U32,
@@ -121,8 +124,8 @@ parameters! {
     }
 }
 
-/// Fetches the numbered elements; places of none get 0.
-impl KernelSpec for Fetch {
+/// Gathers elements by index; positions without an element get 0.
+impl KernelSpec for GatherElements {
     fn name(&self) -> &'static str {
         "max_unpool"
     }
@@ -149,8 +152,8 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (index, rank) in [(ScalarType::U32, 2), (ScalarType::U64, 3)] {
-            accepted(&Numbers { index, rank }.build());
-            accepted(&Fetch { dtype: DType::U16, index, rank }.build());
+            accepted(&NumberElements { index, rank }.build());
+            accepted(&GatherElements { dtype: DType::U16, index, rank }.build());
         }
     }
 }

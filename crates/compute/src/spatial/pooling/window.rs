@@ -1,4 +1,4 @@
-//! The windows that the arguments of a pooling describe, and the checks of what they are laid over.
+//! Pooling windows.
 
 use crate::spatial::geometry::Spatial;
 use crate::view::View;
@@ -6,40 +6,35 @@ use crate::view::View;
 /// Windows along each spatial dimension, in elements.
 #[derive(Clone, Debug)]
 pub struct Windows {
+    /// Size of a window.
     pub kernel: Spatial,
+    /// Distance between windows.
     pub stride: Spatial,
+    /// Padding on each side of an image.
     pub padding: Spatial,
+    /// Distance between elements of a window.
     pub dilation: Spatial,
-    /// The last window may begin inside and end outside of the padding.
+    /// The last window may extend beyond the padding if it begins inside.
     pub ceil: bool,
 }
 
-/// Elements of the largest window where `from` are pooled to `to`.
+/// Number of elements of the largest window for pooling `from` to `to`.
 pub fn adaptive_len(from: &[i64], to: &[i64]) -> i64 {
     from.iter().zip(to).map(|(&from, &to)| from / to.max(1) + 2).product()
 }
 
-/// The arguments that describe windows.
-pub struct WindowArguments<'a> {
-    pub kernel: &'a [i64],
-    pub stride: &'a [i64],
-    pub padding: &'a [i64],
-    pub dilation: &'a [i64],
-    pub ceil: bool,
-}
-
 impl Windows {
-    /// Elements of a window.
+    /// Number of elements of a window.
     pub fn elements(&self) -> i64 {
         self.kernel.iter().product()
     }
 
-    /// Dimensions of windows.
+    /// Number of spatial dimensions.
     pub fn rank(&self) -> usize {
         self.kernel.len()
     }
 
-    /// Sizes of the result of an image of this size.
+    /// Sizes of the result for an image of this size.
     pub fn output(&self, input: &[i64]) -> Spatial {
         let along = |(d, &size): (usize, &i64)| {
             let (stride, pad) = (self.stride[d], self.padding[d]);

@@ -1,8 +1,8 @@
-//! How one axis is resampled: which elements of the input an element of the output reads, with
-//! which weights.
+//! The resampling of one axis: the elements of the input that an element of the output reads, and
+//! their weights.
 //!
-//! Every rule below gives positions that do not decrease along the output, which is what lets the
-//! backward pass find the outputs that read an element.
+//! With every filter, positions do not decrease along the output, so that the backward pass can
+//! find the outputs that read an element.
 
 use dml_engine::interface::{F32, F64, I32};
 use dml_engine::{ArgumentBlock, Parameter};
@@ -11,32 +11,32 @@ use dml_kernel::{Builder, Pointer, ScalarType, Value};
 /// The kind of interpolation.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Filter {
-    /// The element whose area contains the output's start.
+    /// The element whose area contains the start of the output's area.
     Nearest,
-    /// The element whose area contains the output's centre.
+    /// The element whose area contains the centre of the output's area.
     NearestExact,
-    /// Two neighbours.
+    /// Linear between two elements.
     Linear,
-    /// Four neighbours, cubic convolution with a = -0.75 (Keys, 1981).
+    /// Between four elements, cubic convolution with a = -0.75 (Keys, 1981).
     Cubic,
-    /// A triangle as wide as the output element.
+    /// A triangle filter as wide as the output element.
     LinearAntialias,
     /// Cubic convolution with a = -0.5 as wide as the output element.
     CubicAntialias,
 }
 
 impl Filter {
-    /// Whether the filter grows with the scale.
+    /// Whether the filter's width grows with the scale.
     pub fn antialias(self) -> bool {
         matches!(self, Filter::LinearAntialias | Filter::CubicAntialias)
     }
 
-    /// Whether one element is taken as it is.
+    /// Whether the output is an element of the input.
     pub fn nearest(self) -> bool {
         matches!(self, Filter::Nearest | Filter::NearestExact)
     }
 
-    /// Elements that it reads when nothing shrinks.
+    /// Number of elements that the filter reads when the axis is not shrunk.
     pub fn taps(self) -> f64 {
         match self {
             Filter::Nearest | Filter::NearestExact => 1.0,
@@ -49,17 +49,17 @@ impl Filter {
 /// An axis on the host.
 #[derive(Copy, Clone, Debug)]
 pub struct AxisPlan {
-    /// Elements of the input.
+    /// Number of elements of the input.
     pub input: i64,
-    /// Elements of the output.
+    /// Number of elements of the output.
     pub output: i64,
-    /// Input elements an output element, in the precision of the kernel.
+    /// Input elements for each output element, in the precision of the kernel.
     pub scale: f64,
 }
 
 impl AxisPlan {
-    /// `given` is the user's scale factor, output elements an input element. In f32 like CPU's
-    /// unless `double`.
+    /// `given` is the user's scale factor: output elements for each input element. Computed in f32
+    /// like the CPU's unless `double`.
     pub fn new(
         filter: Filter,
         align_corners: bool,
@@ -70,7 +70,7 @@ impl AxisPlan {
     ) -> AxisPlan {
         let ratio = |a: i64, b: i64| if double { a as f64 / b as f64 } else { f64::from(a as f32 / b as f32) };
         let scale = match given {
-            // What has the same size is copied, whatever the factor.
+            // If the sizes are equal the axis is copied, whatever the factor.
             _ if filter == Filter::Linear && input == output => 1.0,
             _ if align_corners && output > 1 => ratio(input - 1, output - 1),
             _ if align_corners => 0.0,
@@ -86,7 +86,7 @@ impl AxisPlan {
         AxisPlan { input, output, scale }
     }
 
-    /// Whether every output is the element at its place.
+    /// Whether every output is the input element with the same index.
     pub fn identity(&self) -> bool {
         self.input == self.output && self.scale == 1.0
     }
@@ -96,25 +96,25 @@ impl AxisPlan {
         filter.taps() * 0.5 * self.scale.max(1.0)
     }
 
-    /// About how many elements one element of the result combines.
+    /// The approximate number of elements that one element of the result combines.
     pub fn window(&self, filter: Filter, backward: bool) -> f64 {
         let width = if filter.antialias() { 2.0 * self.support(filter) } else { filter.taps() };
         if backward { (width / self.scale.max(1e-9)).min(self.output as f64).max(1.0) } else { width }
     }
 }
 
-/// What a kernel is specialised by in an axis.
+/// The specialisation of an axis.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AxisSpec {
     /// The interpolation.
     pub filter: Filter,
-    /// Whether the centres of corner elements fall on each other.
+    /// Whether the centres of corner elements are aligned.
     pub align_corners: bool,
     /// The type in which positions and weights are computed: f32 or f64.
     pub compute: ScalarType,
 }
 
-/// An axis, as a kernel's parameter.
+/// Kernel parameter: an axis.
 pub struct ResampledAxis;
 
 impl Parameter for ResampledAxis {
@@ -157,22 +157,22 @@ pub struct Axis<'b> {
     output: Value<'b>,
     scale: Value<'b>,
     inverse: Value<'b>,
-    /// Half the width of an antialiasing filter, and by what distances are multiplied.
+    /// Half the width of an antialiasing filter, and the factor of distances.
     width: Option<[Value<'b>; 2]>,
-    /// Sums of an antialiasing filter's weights, one an output, for the backward pass.
+    /// The sums of an antialiasing filter's weights for each output, for the backward pass.
     totals: Option<Pointer<'b>>,
 }
 
 /// The elements that an output reads.
 pub enum Taps<'b> {
-    /// So many, with weights; one without a weight is taken as it is.
+    /// A fixed number of elements with weights; `None` is a weight of 1.
     Fixed(Vec<(Value<'b>, Option<Value<'b>>)>),
-    /// A range (first, end), the filter's centre and the sum of its weights.
+    /// A range of elements (first, end), the filter's centre and the sum of its weights.
     Window([Value<'b>; 2], Value<'b>, Value<'b>),
 }
 
 impl<'b> Axis<'b> {
-    /// The axis with the sums of weights that the backward pass divides by.
+    /// The axis with the sums of weights, by which the backward pass divides.
     pub fn with_totals(self, totals: Pointer<'b>) -> Axis<'b> {
         Axis { totals: Some(totals), ..self }
     }
@@ -181,17 +181,17 @@ impl<'b> Axis<'b> {
         self.scale.scalar()
     }
 
-    /// Elements of the output.
+    /// Number of elements of the output.
     pub fn outputs(&self) -> Value<'b> {
         self.output
     }
 
-    /// Whether elements are taken as they are.
+    /// Whether outputs are elements of the input.
     pub fn nearest(&self) -> bool {
         self.filter.nearest()
     }
 
-    /// The element at or before output `o`, not above the last one, and the fraction from there.
+    /// The element at or before output `o`, at most the last one, and the fraction from there.
     fn source(&self, o: Value<'b>) -> (Value<'b>, Value<'b>) {
         let o = o.cast(self.compute());
         let last = self.input - 1;
@@ -203,7 +203,7 @@ impl<'b> Axis<'b> {
         };
         if self.nearest() {
             let real = if self.filter == Filter::NearestExact { real + 0.5 } else { real };
-            // In f32 whatever the dtype is, as on CPU.
+            // In f32 for every dtype, as on the CPU.
             let index = real.cast(ScalarType::F32).floor().cast(ScalarType::I32).min(last);
             return (index, real);
         }
@@ -211,7 +211,7 @@ impl<'b> Axis<'b> {
         (index, (real - index.cast(self.compute())).max(0.0).min(1.0))
     }
 
-    /// The neighbours of output `o` and their weights.
+    /// The elements that output `o` reads and their weights.
     fn neighbours(&self, o: Value<'b>) -> Vec<(Value<'b>, Option<Value<'b>>)> {
         let (index, t) = self.source(o);
         let inside = |x: Value<'b>| x.max(0).min(self.input - 1);
@@ -222,7 +222,7 @@ impl<'b> Axis<'b> {
         }
     }
 
-    /// First and end of the elements under an antialiasing filter, and its centre.
+    /// First and end of the elements in an antialiasing filter's window, and its centre.
     fn window(&self, o: Value<'b>) -> ([Value<'b>; 2], Value<'b>) {
         let center = self.scale * (o.cast(self.compute()) + 0.5);
         let support = self.width.map_or(center, |[support, _]| support);
@@ -242,7 +242,7 @@ impl<'b> Axis<'b> {
         x.lt(1.0).select(cubic_near(x, -0.5), x.lt(2.0).select(cubic_far(x, -0.5), zero))
     }
 
-    /// Sum of an antialiasing filter's weights for output `o`.
+    /// The sum of an antialiasing filter's weights for output `o`.
     pub fn total(&self, o: Value<'b>) -> Value<'b> {
         let ([first, end], center) = self.window(o);
         let sum = self.b.var(center.like(0.0));
@@ -250,7 +250,7 @@ impl<'b> Axis<'b> {
         sum.get()
     }
 
-    /// What output `o` reads.
+    /// The elements that output `o` reads.
     pub fn taps(&self, o: Value<'b>) -> Taps<'b> {
         if !self.filter.antialias() {
             return Taps::Fixed(self.neighbours(o));
@@ -275,7 +275,7 @@ impl<'b> Axis<'b> {
             Some([support, _]) => support + 0.5,
             None => self.scale.like(self.filter.taps() * 0.5 + 0.5),
         };
-        // About where the outputs of a position begin, then step by step to exactly there.
+        // A guess of where the outputs of a position begin, then a linear search.
         let search = |position: Value<'b>, before: &dyn Fn(Value<'b>) -> Value<'b>| {
             let guess = (position * self.inverse).max(0.0).min(self.output.cast(self.compute()));
             let at = self.b.var(guess.cast(ScalarType::I32).min(self.output));
@@ -303,7 +303,7 @@ impl<'b> Axis<'b> {
         [first, end]
     }
 
-    /// The weight of element `i` in output `o`, one of its readers; none where it is 1.
+    /// The weight of element `i` in output `o`, which reads it; `None` if it is 1.
     pub fn weight(&self, o: Value<'b>, i: Value<'b>) -> Option<Value<'b>> {
         if let Some(totals) = self.totals {
             let (_, center) = self.window(o);
@@ -329,7 +329,7 @@ fn cubic_far(x: Value<'_>, a: f64) -> Value<'_> {
     ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a
 }
 
-/// Weights of the four neighbours of a point that is `t` beyond the second.
+/// Weights of the four elements around a point that is `t` after the second.
 pub fn cubic_weights(t: Value<'_>) -> [Value<'_>; 4] {
     let (a, rest) = (-0.75, 1.0 - t);
     [cubic_far(t + 1.0, a), cubic_near(t, a), cubic_near(rest, a), cubic_far(rest + 1.0, a)]

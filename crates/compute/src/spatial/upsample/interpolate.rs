@@ -1,11 +1,11 @@
-//! The operators: checks of sizes and dtypes, and the plan of each resampling.
+//! The plan of each resampling, and the name of the CPU's kernel.
 
 use crate::spatial::upsample::axis::{AxisPlan, Filter};
 use crate::spatial::upsample::kernel::Plan;
 use dml_kernel::DType;
 
-/// The resampling of images of the size `input` to `output`, given the user's scale factors of
-/// depth, height and width.
+/// The resampling of images from size `input` to `output`, given the user's scale factors of depth,
+/// height and width.
 pub fn plan(
     filter: Filter,
     align_corners: bool,
@@ -23,7 +23,7 @@ pub fn plan(
     Plan { filter, align_corners, axes: axes.collect() }
 }
 
-/// What CPU calls the kernel in its refusal of a dtype.
+/// The name of the CPU's kernel in its error message for unsupported dtypes.
 pub fn name(filter: Filter, rank: usize) -> &'static str {
     match (filter, rank) {
         (Filter::Nearest | Filter::NearestExact, 2) => "upsample_nearest2d_channels_last",

@@ -1,10 +1,10 @@
-//! The kernels of resampling, forward and backward, over any of the spatial axes.
+//! The kernels of resampling, forward and backward, along one or more spatial axes.
 
 use crate::context::Context;
 use crate::dtype::accumulator;
 use crate::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::loops::check_turns;
+use crate::primitives::loops::check_loop_iterations;
 use crate::spatial::geometry::{Coordinates, ImageStrides, PerAxis, Strides, index_type};
 use crate::spatial::upsample::axis::{Axis, AxisPlan, AxisSpec, Filter, ResampledAxis, Taps};
 use crate::view::View;
@@ -15,21 +15,21 @@ use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// Up to this many elements are combined into one at once. Above, axes are resampled one after the
-/// other.
-const AT_ONCE: f64 = 64.0;
+/// Maximum number of elements that are combined into one in one pass. With more, axes are resampled
+/// one after the other.
+const MAX_TAPS_PER_PASS: f64 = 64.0;
 
 /// A resampling of images.
 pub struct Plan {
     /// The interpolation.
     pub filter: Filter,
-    /// Whether the centres of corner elements fall on each other.
+    /// Whether the centres of corner elements are aligned.
     pub align_corners: bool,
     /// The spatial axes.
     pub axes: SmallVec<[AxisPlan; 3]>,
 }
 
-/// Writes to `to` the resampled `from`; backward, from the gradient of the output to that of the
+/// Resamples `from` to `to`; backward, from the gradient of the output to the gradient of the
 /// input. Both are `[batch, channels, spatial ...]`.
 pub fn run(cx: &Context, plan: &Plan, backward: bool, from: &View, to: &View) -> Result<()> {
     if to.numel() == 0 {
@@ -39,12 +39,12 @@ pub fn run(cx: &Context, plan: &Plan, backward: bool, from: &View, to: &View) ->
     let resampled = |d: &usize| !plan.axes[*d].identity();
     let axes: SmallVec<[usize; 3]> = (0..rank).filter(resampled).collect();
     let together: f64 = axes.iter().map(|&d| plan.axes[d].window(plan.filter, backward)).product();
-    // Along an axis twice: for the sum of the weights, which a backward pass needs too.
+    // An axis in both directions: a backward pass needs the sums of weights too.
     let directions = if plan.filter.antialias() { &[false, true][..] } else { &[backward] };
     let longest = axes.iter().flat_map(|&d| directions.iter().map(move |&way| plan.axes[d].window(plan.filter, way)));
-    let longest = longest.fold(together.min(AT_ONCE), f64::max);
-    check_turns(cx, 2 * longest.ceil() as i64)?;
-    if axes.len() < 2 || together <= AT_ONCE {
+    let longest = longest.fold(together.min(MAX_TAPS_PER_PASS), f64::max);
+    check_loop_iterations(cx, 2 * longest.ceil() as i64)?;
+    if axes.len() < 2 || together <= MAX_TAPS_PER_PASS {
         return pass(cx, plan, backward, from, to, &axes);
     }
     let mut from = from.clone();
@@ -62,7 +62,7 @@ pub fn run(cx: &Context, plan: &Plan, backward: bool, from: &View, to: &View) ->
     Ok(())
 }
 
-/// Resamples some of the axes.
+/// Resamples a subset of the axes.
 fn pass(cx: &Context, plan: &Plan, backward: bool, from: &View, to: &View, axes: &[usize]) -> Result<()> {
     let spec = Spec {
         backward,
@@ -103,7 +103,7 @@ fn totals(cx: &Context, plan: &Plan, d: usize, dtype: DType) -> Result<View> {
     Ok(out)
 }
 
-/// Everything that changes the code of the kernel that sums weights.
+/// Specialisation of the kernel that sums weights: everything that changes its code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct TotalsSpec {
     filter: Filter,
@@ -130,7 +130,7 @@ impl KernelSpec for TotalsSpec {
     }
 }
 
-/// Everything that changes the code.
+/// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
     backward: bool,
@@ -141,7 +141,7 @@ struct Spec {
     index: ScalarType,
     channels_last: bool,
     rank: usize,
-    /// A bit for each axis that is resampled; the others stay as they are.
+    /// Bitmask: axis i is resampled.
     resampled: u32,
 }
 
@@ -149,13 +149,13 @@ parameters! {
     Spec as s => Arguments, Parameters {
         to: WriteRange = s.stored(s.to),
         from: ReadRange = s.stored(s.from),
-        /// Sums of the weights of each axis that is resampled.
+        /// Sums of the weights, for each axis that is resampled.
         totals: Each<Input> =
             smallvec![number_dtype(s.from); if s.has_totals() { s.resampled.count_ones() as usize } else { 0 }],
         numel: Index = s.index,
         channels: Index = s.index,
         size: PerAxis = s.rank,
-        /// Those that are resampled.
+        /// The axes that are resampled.
         axes: Each<ResampledAxis> = smallvec![s.axis(); s.resampled.count_ones() as usize],
         from_strides: ImageStrides = (s.index, s.rank),
         to_strides: ImageStrides = (s.index, s.rank),
@@ -168,7 +168,7 @@ impl Spec {
         self.backward && self.filter.antialias()
     }
 
-    /// What memory is seen as: elements that are only moved are moved as bits.
+    /// The dtype as which memory is accessed: elements that are only copied are accessed as bits.
     fn stored(&self, dtype: DType) -> DType {
         let moved = self.resampled == 0 || (self.filter.nearest() && !self.backward);
         if moved && self.from == self.to { dtype.bits() } else { dtype }
@@ -205,13 +205,13 @@ impl KernelSpec for Spec {
         b.if_(i.lt(p.numel), || {
             let at = Coordinates::new(i, p.channels, &p.size, self.channels_last);
             let image = from_strides.image(&at);
-            let walk = Walk { b, from, strides: &from_strides, axes: &axes, at: &at.at };
+            let evaluation = AxisEvaluation { b, from, strides: &from_strides, axes: &axes, at: &at.at };
             let value = if self.backward {
                 let readers: Vec<_> = axes.iter().zip(&at.at).map(|(axis, &i)| axis.map(|a| a.readers(i))).collect();
-                walk.gather(&readers, image, 0)
+                evaluation.gather(&readers, image, 0)
             } else {
                 let taps: Vec<_> = axes.iter().zip(&at.at).map(|(axis, &o)| axis.map(|a| a.taps(o))).collect();
-                walk.interpolate(&taps, image, 0)
+                evaluation.interpolate(&taps, image, 0)
             };
             let rounded = self.to == DType::U8 && value.scalar().is_float();
             let value = if rounded { value.round().max(0.0).min(255.0) } else { value };
@@ -220,8 +220,8 @@ impl KernelSpec for Spec {
     }
 }
 
-/// One element of the result on its way through the axes.
-struct Walk<'w, 'b> {
+/// The computation of one element of the result, axis by axis.
+struct AxisEvaluation<'w, 'b> {
     b: &'b Builder,
     from: Pointer<'b>,
     strides: &'w Strides<'b>,
@@ -229,15 +229,15 @@ struct Walk<'w, 'b> {
     at: &'w [Value<'b>],
 }
 
-impl<'b> Walk<'_, 'b> {
+impl<'b> AxisEvaluation<'_, 'b> {
     fn load(&self, offset: Value<'b>) -> Value<'b> {
         let value = self.from.load(offset);
-        // Weights are floats; what needs none keeps its type.
+        // Weights are floats; an element that is not weighted keeps its type.
         let weighted = self.from.dtype() == DType::U8 && self.axes.iter().flatten().any(|a| !a.nearest());
         if weighted { value.cast(ScalarType::F32) } else { value }
     }
 
-    /// The interpolated value, given the taps of every axis: over axes from `d` on.
+    /// The interpolated value over axes from `d` on, given the taps of every axis.
     fn interpolate(&self, taps: &[Option<Taps<'b>>], offset: Value<'b>, d: usize) -> Value<'b> {
         let Some(here) = taps.get(d) else { return self.load(offset) };
         let step = |i: Value<'b>| offset + self.strides.step(d, i);
@@ -247,7 +247,7 @@ impl<'b> Walk<'_, 'b> {
                     let inner = self.interpolate(taps, step(i), d + 1);
                     weight.map_or(inner, |w| w * inner)
                 });
-                // At least one neighbour is read.
+                // At least one element is read.
                 parts.reduce(|a, b| a + b).unwrap_or(offset)
             }
             (Some(Taps::Window([first, end], center, total)), Some(axis)) => {
@@ -262,7 +262,7 @@ impl<'b> Walk<'_, 'b> {
         }
     }
 
-    /// The sum of the gradients of the outputs that read this element, over axes from `d` on.
+    /// The sum, over axes from `d` on, of the gradients of the outputs that read this element.
     fn gather(&self, readers: &[Option<[Value<'b>; 2]>], offset: Value<'b>, d: usize) -> Value<'b> {
         let Some(here) = readers.get(d) else { return self.load(offset) };
         let (Some([first, end]), Some(axis)) = (here, &self.axes[d]) else {

@@ -23,14 +23,14 @@ impl<S: Source> Allocator<S> {
     pub(crate) fn end_pool(&mut self, pool: u32) {
         self.reclaim(pool);
         for slot in 0..self.segments.len() {
-            let Some(held) = &self.segments[slot] else { continue };
-            if held.pool != pool {
+            let Some(state) = &self.segments[slot] else { continue };
+            if state.pool != pool {
                 continue;
             }
-            let mut at = held.first;
+            let mut at = state.first;
             let mut free = Vec::new();
             while at != NONE {
-                let block = &self.blocks[at as usize];
+                let block = &self.blocks[at];
                 if block.free {
                     free.push(at);
                 }
@@ -39,8 +39,8 @@ impl<S: Source> Allocator<S> {
             for &block in &free {
                 self.unlist(block);
             }
-            if let Some(held) = &mut self.segments[slot] {
-                held.pool = COMMON;
+            if let Some(state) = &mut self.segments[slot] {
+                state.pool = COMMON;
             }
             for &block in &free {
                 self.list(block);
@@ -52,7 +52,7 @@ impl<S: Source> Allocator<S> {
     /// The pool that contains an address.
     pub(crate) fn pool_of(&self, address: u64) -> Option<u32> {
         let slot = self.segment_at(address)?;
-        self.segments[slot as usize].as_ref().map(|held| held.pool)
+        self.segments[slot as usize].as_ref().map(|state| state.pool)
     }
 
     /// Keeps the segment of an address from being released until it is [unpinned](Self::unpin),
@@ -65,8 +65,8 @@ impl<S: Source> Allocator<S> {
 
     /// Undoes one [`pin`](Self::pin).
     pub(crate) fn unpin(&mut self, slot: u32) {
-        if let Some(held) = &mut self.segments[slot as usize] {
-            held.pins -= 1;
+        if let Some(state) = &mut self.segments[slot as usize] {
+            state.pins -= 1;
         }
     }
 }

@@ -15,20 +15,20 @@ pub fn sub<'b>(a: Complex<'b>, b: Complex<'b>) -> Complex<'b> {
     Complex::new(a.re - b.re, a.im - b.im)
 }
 
-/// `a b`, as the four products have it: an infinity times a number that is not real is NaN in a
+/// `a b` by the four products of the parts: an infinity times a number that is not real has a NaN
 /// part, as on the CPU.
 pub fn mul<'b>(a: Complex<'b>, b: Complex<'b>) -> Complex<'b> {
     Complex::new(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re)
 }
 
-/// A quarter where a part is near the end of the range, or else 1.
+/// 1/4 if a part is near the largest number, else 1.
 fn quartering<'b>(z: Complex<'b>) -> Value<'b> {
     let limit = if z.re.scalar().bytes() == 8 { f64::MAX / 8.0 } else { f64::from(f32::MAX) / 8.0 };
     (magnitude(z.re).gt(limit) | magnitude(z.im).gt(limit)).select(z.re.like(0.25), 1.0)
 }
 
-/// `a / b` (R. L. Smith, "Algorithm 116", 1962): the square of the divisor, which may overflow, is
-/// not made. By zero each part is divided.
+/// `a / b` (R. L. Smith, "Algorithm 116", 1962): without the square of the divisor, which may
+/// overflow. For a zero divisor each part is divided by +0.
 pub fn div<'b>(a: Complex<'b>, b: Complex<'b>) -> Complex<'b> {
     let (of_a, of_b) = (quartering(a), quartering(b));
     let (x, y) = (a.times(of_a), b.times(of_b));
@@ -36,7 +36,7 @@ pub fn div<'b>(a: Complex<'b>, b: Complex<'b>) -> Complex<'b> {
     let (large, small) = (wide.select(y.re, y.im), wide.select(y.im, y.re));
     let ratio = math::div(small, large);
     let divisor = large + small * ratio;
-    // Of a divisor i d with a small real part, x / y = (-i x) / (-i y).
+    // If the real part of y is the smaller one, x / y = (-i x) / (-i y).
     let turned = Complex::select(wide, x, Complex::new(x.im, -x.re));
     let ratio = wide.select(ratio, -ratio);
     let quotient = Complex::new(turned.re + turned.im * ratio, turned.im - turned.re * ratio);
@@ -53,7 +53,7 @@ pub fn reciprocal(z: Complex<'_>) -> Complex<'_> {
     let ratio = math::div(small, large);
     let divisor = large + small * ratio;
     let one = z.re.like(1.0);
-    // 0 - ratio, which drivers take for the negative.
+    // 0 - ratio, which drivers would replace by a negation.
     let below = ratio.is_zero().select(z.re.like(0.0), -ratio);
     let re = math::div(wide.select(one, ratio), divisor);
     let im = math::div(wide.select(below, -one), divisor);

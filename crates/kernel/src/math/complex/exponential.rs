@@ -8,13 +8,13 @@ use crate::math;
 use crate::math::special::{flipped_by, magnitude, product, two_product, two_sum};
 use std::f64::consts::{LN_2, LN_10};
 
-/// The numbers of a float type at which an exponential is made of two factors: from where on, and
-/// the exponent of the second.
+/// The limits of a float type for exponentials as products of two factors: the argument from which
+/// they are used, and the exponent of the second factor.
 pub(super) struct Range {
-    /// `e^x` is far from overflow up to here.
+    /// Up to this argument `e^x` is far from overflow.
     pub limit: f64,
-    /// Above it `e^x` is `e^(x - shift) * e^shift`, whose parts are finite where a product with a
-    /// sine may be.
+    /// Above it `e^x` is `e^(x - shift) * e^shift`, whose factors are finite where the product with
+    /// a sine may be finite.
     pub shift: f64,
 }
 
@@ -43,13 +43,13 @@ pub fn exp2(z: Complex<'_>) -> Complex<'_> {
     exp(z.times(z.re.like(LN_2)))
 }
 
-/// `e^z - 1`, near 0 as precise as elsewhere.
+/// `e^z - 1`, without cancellation near 0.
 pub fn expm1(z: Complex<'_>) -> Complex<'_> {
     let half = math::sin(z.im * 0.5);
     Complex::new(math::expm1(z.re) * math::cos(z.im) - 2.0 * half * half, math::exp(z.re) * math::sin(z.im))
 }
 
-/// z times a power of two, so that its square neither overflows nor vanishes, and the power's
+/// z times a power of two such that its square neither overflows nor underflows, and the power's
 /// exponent.
 fn scaled(z: Complex<'_>) -> (Complex<'_>, Value<'_>) {
     let largest = magnitude(z.re).max(magnitude(z.im));
@@ -62,7 +62,7 @@ fn scaled(z: Complex<'_>) -> (Complex<'_>, Value<'_>) {
     (Complex::select(big, down, Complex::select(tiny, up, z)), exponent)
 }
 
-/// The natural logarithm of `|z|`. Where that is near 1, of the square's difference to 1.
+/// The natural logarithm of `|z|`, from `|z|^2 - 1` if `|z|` is near 1.
 fn log_abs(z: Complex<'_>) -> Value<'_> {
     let (w, exponent) = scaled(z);
     let far = math::log(abs(w)) + exponent * LN_2;
@@ -91,20 +91,20 @@ pub fn log10(z: Complex<'_>) -> Complex<'_> {
     log(z).map(|x| math::div(x, x.like(LN_10)))
 }
 
-/// `log(1 + z)`, near 0 as precise as elsewhere.
+/// `log(1 + z)`, without cancellation near 0.
 pub fn log1p(z: Complex<'_>) -> Complex<'_> {
-    let beside = Complex::new(z.re + 1.0, z.im);
+    let shifted = Complex::new(z.re + 1.0, z.im);
     // |1 + z|^2 - 1
     let (p, q) = (two_product(z.re, z.re), two_product(z.im, z.im));
     let s = two_sum(2.0 * z.re, p.hi);
     let t = two_sum(s.hi, q.hi);
     let excess = t.hi + ((t.lo + s.lo) + (p.lo + q.lo));
     let near = abs(z).lt(0.5);
-    let re = near.select(math::log1p(excess) * 0.5, log_abs(beside));
-    // A square that vanishes beside 2 Re z.
+    let re = near.select(math::log1p(excess) * 0.5, log_abs(shifted));
+    // The square is negligible compared with 2 Re z.
     let re = (excess.is_zero() & near).select(z.re, re);
     let re = z.is_nan().select(z.re.like(f64::NAN), re);
-    Complex::new(re, angle(beside))
+    Complex::new(re, angle(shifted))
 }
 
 /// The root whose real part is not negative.
@@ -137,7 +137,7 @@ pub fn sigmoid(z: Complex<'_>) -> Complex<'_> {
     reciprocal(add(z.like(1.0), exp(z.negated())))
 }
 
-/// `z^w`, which is `e^(w log z)`.
+/// `z^w = e^(w log z)`
 pub fn pow<'b>(z: Complex<'b>, w: Complex<'b>) -> Complex<'b> {
     exp(mul(w, log(z)))
 }

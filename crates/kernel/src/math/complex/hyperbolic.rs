@@ -1,4 +1,4 @@
-//! Hyperbolic functions, and the trigonometric ones, which are these of `i z`.
+//! Hyperbolic functions, and trigonometric functions, which are hyperbolic functions of `i z`.
 
 use super::Complex;
 use super::exponential::{Range, range};
@@ -6,8 +6,8 @@ use crate::builder::Value;
 use crate::math;
 use crate::math::special::{flipped_by, magnitude};
 
-/// sinh and cosh of a real number, each times `e^-shift` where it would overflow, and that power
-/// for the product in the end.
+/// sinh and cosh of a real number, each times `e^-shift` if it would overflow, and `e^shift` for
+/// the final product.
 fn sinh_cosh(x: Value<'_>) -> (Value<'_>, Value<'_>, Value<'_>) {
     let Range { limit, shift } = range(x);
     let size = magnitude(x);
@@ -20,7 +20,7 @@ fn sinh_cosh(x: Value<'_>) -> (Value<'_>, Value<'_>, Value<'_>) {
     )
 }
 
-/// `a b`, 0 with both signs where a factor is 0: of an infinity, too.
+/// `a b`; 0 with the product of the signs if a factor is 0, also if the other one is infinite.
 fn vanishing<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
     let zero = flipped_by(flipped_by(a.like(0.0), a), b);
     (a.is_zero() | b.is_zero()).select(zero, a * b)
@@ -56,10 +56,10 @@ pub fn tanh(z: Complex<'_>) -> Complex<'_> {
     let middle = Complex::new(math::div(sinh * cosh, divisor), math::div(sin * cos, divisor));
     let far = Complex::new(flipped_by(z.re.like(1.0), z.re), vanishing(4.0 * sin * cos, math::exp(-2.0 * size)));
     let result = Complex::select(size.gt(limit), far, middle);
-    // At infinity the angle does not matter, even if there is none.
+    // At infinity the angle does not matter, even if it is NaN.
     let end = flipped_by(z.re.like(0.0), z.im.is_finite().select(sin * cos, z.im));
     let im = z.re.is_inf().select(end, result.im);
-    // Elsewhere without an angle there is no value.
+    // Elsewhere the result is NaN if the angle is NaN or infinite.
     let lost = z.re.is_nan() | (z.re.is_finite() & !z.im.is_finite());
     let nan = z.re.like(f64::NAN);
     let re = z.re.is_zero().select(z.re, lost.select(nan, result.re));

@@ -9,7 +9,7 @@ use crate::math;
 use crate::math::special::{flipped_by, magnitude};
 use std::f64::consts::{FRAC_PI_2, LN_2, PI};
 
-/// Above it asin's real part is the arc tangent of something: its arc sine would lose digits.
+/// Above it asin's real part is computed by an arc tangent, because the arc sine would lose digits.
 const CROSSOVER: f64 = 0.6417;
 
 /// The inverse sine and cosine of `x + iy` in the first quadrant.
@@ -18,15 +18,15 @@ struct Quadrant<'b> {
     sine: Value<'b>,
     /// The real part of the inverse cosine.
     cosine: Value<'b>,
-    /// The imaginary part of both, but for the sign.
+    /// The imaginary part of both, up to the sign.
     im: Value<'b>,
 }
 
-/// What of a float type is small or large.
+/// Thresholds of a float type.
 struct Sizes {
-    /// `z^3` vanishes beside z.
+    /// `z^3` is negligible compared with z.
     small: f64,
-    /// 1 vanishes beside the square of z.
+    /// 1 is negligible compared with the square of z.
     large: f64,
     epsilon: f64,
 }
@@ -60,11 +60,11 @@ fn quadrant(z: Complex<'_>) -> Quadrant<'_> {
     let excess = (first + second) * 0.5;
     let near = math::log1p(excess + math::sqrt(excess * (a + 1.0)));
     let im = a.le(1.5).select(near, math::log(a + math::sqrt(a * a - 1.0)));
-    // On the real axis, or so near to it that y^2 vanishes.
+    // On the real axis, or so near to it that y^2 is negligible.
     let flat = y.lt(magnitude(x - 1.0) * epsilon) & x.lt(large);
-    let beside = math::sqrt((1.0 - x) * (1.0 + x));
+    let root = math::sqrt((1.0 - x) * (1.0 + x));
     let beyond = math::log1p((x - 1.0) + math::sqrt((x - 1.0) * (x + 1.0)));
-    let im = flat.select(left.select(math::div(y, beside), beyond), im);
+    let im = flat.select(left.select(math::div(y, root), beyond), im);
     // Near 0, and far away.
     let tiny = x.lt(small) & y.lt(small);
     let far = x.gt(large) | y.gt(large);
@@ -107,7 +107,7 @@ pub fn atanh(z: Complex<'_>) -> Complex<'_> {
     let gap = 1.0 - x;
     let re = math::log1p(math::div(4.0 * x, gap * gap + y * y)) * 0.25;
     let im = math::atan2(2.0 * y, gap * (1.0 + x) - y * y) * 0.5;
-    // So near the pole that y^2 vanishes.
+    // So near the pole that y^2 is negligible.
     let pole = x.eq(1.0) & y.lt(small);
     let re = pole.select((LN_2 - math::log(y)) * 0.5, re);
     let tiny = x.lt(small) & y.lt(small);

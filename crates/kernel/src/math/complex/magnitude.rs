@@ -8,15 +8,15 @@ use crate::math::special::{magnitude, product, two_product, two_sum};
 /// The parts without their signs, the larger one first.
 fn ordered<'b>(z: Complex<'b>) -> (Value<'b>, Value<'b>) {
     let (a, b) = (magnitude(z.re), magnitude(z.im));
-    // By their bits, which are in the order of the numbers.
+    // By the bits, which have the order of the numbers.
     let bits = a.scalar().unsigned();
     let first = a.bitcast(bits).gt(b.bitcast(bits));
     (first.select(a, b), first.select(b, a))
 }
 
 /// `|z|`, nearly correctly rounded: the squares are added to twice the precision, scaled by a power
-/// of two so that none overflows, and the root is corrected by what it leaves. Infinite if a part
-/// is.
+/// of two so that none overflows, and the root is corrected by its remainder. Infinite if a part is
+/// infinite.
 pub fn abs(z: Complex<'_>) -> Value<'_> {
     let (large, small) = ordered(z);
     let bits = large.scalar().unsigned();
@@ -34,7 +34,7 @@ pub fn abs(z: Complex<'_>) -> Value<'_> {
     let back = two_product(root, root);
     let rest = ((square.hi - back.hi) - back.lo) + (square.lo + (p.lo + q.lo));
     let length = (root + math::div(rest, root + root)) * up;
-    // Numbers that an adapter may flush are not scaled.
+    // Subnormal numbers, which an adapter may flush, are not scaled.
     let ratio = math::div(small, large);
     let near_zero = product(large, math::sqrt(1.0 + ratio * ratio));
     let length = large.bitcast(bits).lt(power(tiny)).select(near_zero, length);
@@ -48,7 +48,7 @@ pub fn angle(z: Complex<'_>) -> Value<'_> {
     math::atan2(z.im, z.re)
 }
 
-/// `z / |z|`, 0 of 0.
+/// `z / |z|`; 0 for 0.
 pub fn sgn(z: Complex<'_>) -> Complex<'_> {
     let length = abs(z);
     let unit = z.map(|part| math::div(part, length));

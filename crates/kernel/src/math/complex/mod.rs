@@ -1,6 +1,6 @@
-//! Functions of complex numbers, as pairs of the language's reals: special values are those of
-//! C99's annex G where PyTorch's CPU has them, and no intermediate result overflows or vanishes
-//! where the function itself does not.
+//! Functions of complex numbers, as pairs of real values. Special values follow C99's annex G where
+//! PyTorch's CPU does, and no intermediate result overflows or underflows unless the function
+//! itself does.
 
 mod arithmetic;
 mod exponential;

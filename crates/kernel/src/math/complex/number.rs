@@ -33,7 +33,7 @@ impl<'b> Complex<'b> {
         vec![self.re, self.im]
     }
 
-    /// Both parts changed alike.
+    /// Applies a function to both parts.
     pub fn map(self, f: impl Fn(Value<'b>) -> Value<'b>) -> Self {
         Self { re: f(self.re), im: f(self.im) }
     }
@@ -43,7 +43,7 @@ impl<'b> Complex<'b> {
         self.map(|x| x * factor)
     }
 
-    /// `-z`, by the signs alone.
+    /// `-z`, by flipping the sign bits.
     pub fn negated(self) -> Self {
         self.map(|x| flipped_by(x, x.like(-1.0)))
     }
@@ -63,7 +63,7 @@ impl<'b> Complex<'b> {
         Self { re: self.im, im: flipped_by(self.re, self.re.like(-1.0)) }
     }
 
-    /// `a` where `condition`, `b` elsewhere.
+    /// `a` if `condition`, else `b`.
     pub fn select(condition: Value<'b>, a: Self, b: Self) -> Self {
         Self { re: condition.select(a.re, b.re), im: condition.select(a.im, b.im) }
     }

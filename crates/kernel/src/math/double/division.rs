@@ -1,4 +1,4 @@
-//! Division and square root, correctly rounded in every case, and what follows from them.
+//! Division and square root, correctly rounded in every case, and functions built from them.
 //!
 //! Newton's iteration on mantissas gives a quotient or root that is off by a few units in the last
 //! place. It is then an integer of 53 bits, and its remainder is exact in 64-bit integers: the high
@@ -23,7 +23,7 @@ fn reciprocal_of_mantissa(x: Value<'_>) -> Value<'_> {
     r + r * (1.0 - x * r)
 }
 
-/// See [`crate::math::div`]. Correctly rounded, subnormal results too.
+/// See [`crate::math::div`]. Correctly rounded, including subnormal results.
 pub fn div<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let b = x.builder();
     let (ax, ay) = (magnitude(x), magnitude(y));
@@ -36,8 +36,8 @@ pub fn div<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let divisor = integer(my).bitcast(ScalarType::I64);
     let dividend = (integer(mx) << (52 + less.cast(ScalarType::U64))).bitcast(ScalarType::I64);
     let rest = dividend - q * divisor;
-    // |rest| < 2^57; its high part is enough for the nearest integer to rest / divisor, give or
-    // take one.
+    // |rest| < 2^57. Its high part determines the nearest integer to rest / divisor, up to an error
+    // of one.
     let step = ((rest >> 26).cast(ScalarType::I32).cast(ScalarType::F64) * (r * 2f64.powi(-26))).round();
     let step = step.cast(ScalarType::I32).cast(ScalarType::I64);
     let (q, rest) = (q + step, rest - step * divisor);
@@ -55,9 +55,9 @@ pub fn div<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     float(nan.select(b.int(ScalarType::U64, NAN), result))
 }
 
-/// Bits of the positive number `q * 2^(exponent - 52)`, for a `q` of 53 bits that is rounded
-/// already. Below the normal numbers it is rounded again at a higher bit; the sign of `rest` tells
-/// on which side of `q` the exact number lies. Infinity above the range.
+/// Bits of the positive number `q * 2^(exponent - 52)`, for a rounded `q` of 53 bits. Below the
+/// normal numbers it is rounded again at a higher bit; the sign of `rest` is the sign of the
+/// difference between the exact number and `q`. Infinity above the range.
 pub(super) fn assemble<'b>(q: Value<'b>, rest: Value<'b>, exponent: Value<'b>) -> Value<'b> {
     let b = q.builder();
     // The leading one of q adds 1 to the exponent field.
@@ -116,7 +116,7 @@ pub fn rsqrt<'b>(x: Value<'b>) -> Value<'b> {
     let (m, e, _) = split_even_exponent(ax);
     let r = rsqrt_estimate(m);
     let r = r + (0.5 * r) * (1.0 - m * (r * r));
-    // An estimate of 26 bits has an exact square, so that the last step knows its error exactly.
+    // An estimate of 26 bits has an exact square, so the error is exact in the last step.
     let r = halves(r).h;
     let (m, square) = (halves(m), halves(r * r));
     let error = ((1.0 - m.h * square.h) - (m.h * square.l + m.l * square.h)) - m.l * square.l;
@@ -135,7 +135,7 @@ pub fn fmod<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let ((mx, ex), (my, ey)) = (split_exponent(ax), split_exponent(ay));
     let divisor = integer(my);
     let rest = b.var(integer(mx) % divisor);
-    // Operands without a remainder to compute (infinite, NaN, x below y) do no steps.
+    // There are no steps for special operands (infinite, NaN, x below y).
     let regular = ax.ge(ay) & ax.lt(INFINITY);
     let left = b.var(regular.select(ex - ey, 0));
     b.while_(
@@ -160,7 +160,8 @@ pub fn fmod<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     float(nan.select(b.int(ScalarType::U64, NAN), result))
 }
 
-/// Places by which an integer below 2^53 must be shifted for bit 52 to be set; any number for 0.
+/// The number of bits by which an integer below 2^53 must be shifted left to set bit 52; undefined
+/// for 0.
 fn leading_zeros_of_53(x: Value<'_>) -> Value<'_> {
     let (high, low) = ((x >> 32).cast(ScalarType::U32), x.cast(ScalarType::U32));
     let top = high.ne(0).select(high.highest_bit() + 32, low.highest_bit()).bitcast(ScalarType::I32);

@@ -1,9 +1,9 @@
 //! The error function and its complement.
 //!
 //! Below one half, erf by a polynomial. Above, `erfc(x) = e^(-x^2) t h(t)` with `t = 1 / (x + 4)`:
-//! one polynomial serves to where the result underflows, as in M. M. Shepherd and J. G.
-//! Laframboise, "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x" (1981). What rounding leaves
-//! behind in `x^2` and `t` is carried along.
+//! one polynomial suffices up to the argument at which the result underflows, as in M. M. Shepherd
+//! and J. G. Laframboise, "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x" (1981). The
+//! rounding errors of `x^2` and `t` are taken into account.
 
 use super::exponential::{core, reduce};
 use super::parts::*;
@@ -25,8 +25,8 @@ const ERF: [f64; 9] = [
     -1.4631561463084052e-07,
 ];
 
-/// `erfc(x) e^(x^2) / t` in `u = t - 1/8`, for x from 0.5 to 32; minimax, relative 2^-63. The rest
-/// of the first coefficient follows.
+/// `erfc(x) e^(x^2) / t` in `u = t - 1/8`, for x from 0.5 to 32; minimax, relative 2^-63. The
+/// remainder of the first coefficient follows.
 const H: [f64; 23] = [
     1.095995661000491,
     7.812389832647056,
@@ -53,7 +53,7 @@ const H: [f64; 23] = [
     127629319732.08646,
 ];
 const H_REST: f64 = 5.764406392987998e-17;
-/// The derivative of [`H`], to some bits.
+/// The derivative of [`H`], approximately.
 const SLOPE: [f64; 5] =
     [7.7944331300082075, 95.95737961672562, 837.0065552149573, 6828.629491101786, 31327.552869548635];
 

@@ -1,4 +1,4 @@
-//! The exponential function and its kin.
+//! The exponential function and related functions.
 //!
 //! `x = k ln 2 + r` with `|r| <= ln 2 / 2` (Cody and Waite's reduction), then polynomials for the
 //! even and the odd part of `e^r`, whose leading terms stay separate so that they add without
@@ -9,9 +9,9 @@ use crate::builder::{Operand, Value};
 use crate::types::ScalarType;
 use std::f64::consts::LOG2_E;
 
-/// ln 2 to 42 bits, so that products with exponents are exact, and the rest.
+/// ln 2 to 42 bits, so that products with exponents are exact, and the remainder.
 pub const LN_2: (f64, f64) = (0.6931471805598903, 5.497923018708371e-14);
-/// ln 2 to 53 bits, and the rest.
+/// ln 2 to 53 bits, and the remainder.
 const LN_2_PAIR: (f64, f64) = (std::f64::consts::LN_2, 2.3190468138462996e-17);
 
 /// `(sinh(r) - r) / r^3` in `r^2`; minimax, relative to r 2^-62.
@@ -97,11 +97,11 @@ pub fn exp2<'b>(x: Value<'b>) -> Value<'b> {
 pub fn expm1<'b>(x: Value<'b>) -> Value<'b> {
     let (k, r) = reduce(Pair::exact(x.max(-40.0).min(710.0)));
     let core = core(r);
-    // 2^k ((1 - 2^-k) + (e^r - 1)); above 2^100 the one no longer counts.
+    // 2^k ((1 - 2^-k) + (e^r - 1)); above 2^100 the 1 is negligible.
     let one = two_sum(x.like(1.0), -power_of_two(-k.min(100)));
     let s = two_sum(one.h, core.r);
     let y = scale(s.h + (s.l + one.l + (core.even + core.odd)), k);
-    // Keeps the sign of zero, NaN, and subnormals.
+    // Keeps the sign of zero, NaN, and subnormal numbers.
     (x.is_nan() | is_below(x, -54)).select(x, y)
 }
 

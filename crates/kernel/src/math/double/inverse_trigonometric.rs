@@ -36,8 +36,8 @@ const ATAN_ONE: (f64, f64) = (std::f64::consts::FRAC_PI_4, 3.061616997868383e-17
 const FRAC_PI_2: (f64, f64) = (std::f64::consts::FRAC_PI_2, 6.123233995736766e-17);
 const PI: (f64, f64) = (std::f64::consts::PI, 1.2246467991473532e-16);
 
-/// `atan(y / x)` for `0 <= y <= x`: the angle to the nearest of three directions, whose slopes
-/// multiply without error, and the rest by a polynomial. After fdlibm's s_atan.c, with one
+/// `atan(y / x)` for `0 <= y <= x`: the angle of the nearest of three directions, whose slopes have
+/// exact products, plus a polynomial for the difference. After fdlibm's s_atan.c, with one
 /// division.
 fn angle<'b>(y: Value<'b>, x: Value<'b>) -> Pair<'b> {
     let b = x.builder();
@@ -69,7 +69,7 @@ pub fn atan2<'b>(y: Value<'b>, x: Value<'b>) -> Value<'b> {
     let steep = ay.gt(ax);
     let (least, most) = (steep.select(ax, ay), steep.select(ay, ax));
     let ((n, en), (d, ed)) = (split_exponent(least), split_exponent(most));
-    // A small ratio is its own angle: its exponent is put back at the end.
+    // The angle of a small ratio is the ratio; its exponent is restored at the end.
     let exponent = en - ed;
     let near = exponent.max(-60);
     let r = angle(n * power_of_two(near), d);
@@ -103,7 +103,7 @@ fn in_domain<'b>(x: Value<'b>, result: Value<'b>) -> Value<'b> {
     magnitude(x).gt(ONE).select(special(x.builder(), NAN), result)
 }
 
-/// `offset + r` where `r` is not above it, or where it is zero.
+/// `offset + r`, for an `r` that is not above `offset`, or for a zero `offset`.
 fn add<'b>(offset: Pair<'b>, r: Pair<'b>) -> Value<'b> {
     let s = fast_two_sum(offset.h, r.h);
     s.h + (s.l + (offset.l + r.l))

@@ -14,7 +14,7 @@ use crate::types::ScalarType;
 const LOG2_E: (f64, f64) = (std::f64::consts::LOG2_E, 2.0355273740931033e-17);
 /// log10(e) as a pair.
 const LOG10_E: (f64, f64) = (std::f64::consts::LOG10_E, 1.098319650216765e-17);
-/// log10(2) to 42 bits, so that products with exponents are exact, and the rest.
+/// log10(2) to 42 bits, so that products with exponents are exact, and the remainder.
 const LOG10_2: (f64, f64) = (0.30102999566383914, 1.42050232272661e-13);
 
 /// `(log((1 + s) / (1 - s)) - 2 s) / s^3` in `s^2`; minimax, relative to s 2^-65.
@@ -51,7 +51,7 @@ fn tail<'b>(f: Value<'b>, half_square: Value<'b>) -> Value<'b> {
     s * (half_square + z * polynomial(z, &SERIES))
 }
 
-/// `result` for a positive finite `x`, and the special values of logarithms elsewhere.
+/// `result` for a positive finite `x`, else the special values of logarithms.
 fn or_special<'b>(x: Value<'b>, result: Value<'b>) -> Value<'b> {
     let b = x.builder();
     let a = magnitude(x);
@@ -71,7 +71,8 @@ pub fn log<'b>(x: Value<'b>) -> Value<'b> {
     or_special(x, s.h + rest)
 }
 
-/// The logarithm of a positive normal number and what rounding left, some 2^-57 relative.
+/// The logarithm of a positive normal number, and its rounding error; the relative error of the sum
+/// is about 2^-57.
 pub fn log_sum(x: Value<'_>) -> Pair<'_> {
     let (k, m) = split(magnitude(x));
     let (k, f) = (k.cast(ScalarType::F64), m - 1.0);

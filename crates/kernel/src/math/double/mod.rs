@@ -1,8 +1,8 @@
 //! The functions in f64.
 //!
-//! Special values are recognised by bits: drivers need not tell NaN, infinities or subnormals apart
-//! in float comparisons. No result depends on whether subnormals are kept or flushed. Division,
-//! square root and remainder are exact in every bit, subnormal results included.
+//! Special values are recognised by bits: drivers need not distinguish NaN, infinities or subnormal
+//! numbers in float comparisons. No result depends on whether subnormals are kept or flushed.
+//! Division, square root and remainder are correctly rounded, including subnormal results.
 
 mod division;
 mod error_function;

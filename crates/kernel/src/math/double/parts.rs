@@ -1,4 +1,4 @@
-//! What the functions share: bits, exponents, error-free transformations, sums and quotients of two
+//! Shared building blocks: bits, exponents, error-free transformations, sums and quotients of two
 //! doubles.
 
 use crate::builder::{Builder, Value};
@@ -15,7 +15,7 @@ pub fn bits(x: Value<'_>) -> Value<'_> {
     x.bitcast(ScalarType::U64)
 }
 
-/// The double of some bits.
+/// The double with these bits.
 pub fn float(bits: Value<'_>) -> Value<'_> {
     bits.bitcast(ScalarType::F64)
 }
@@ -35,7 +35,7 @@ pub fn is_negative(x: Value<'_>) -> Value<'_> {
     bits(x).ge(SIGN)
 }
 
-/// `x` with the sign bit flipped where `sign` (a lone sign bit) says so.
+/// `x` with its sign bit exclusive-or'ed with `sign`, which has no other bit.
 pub fn flip<'b>(x: Value<'b>, sign: Value<'b>) -> Value<'b> {
     float(bits(x) ^ sign)
 }
@@ -69,28 +69,28 @@ pub fn scale<'b>(y: Value<'b>, k: Value<'b>) -> Value<'b> {
     let k = k.max(-1200);
     let shifted = |by: Value<'b>| magnitude(y) + (by.cast(ScalarType::U64) << 52);
     let field = (magnitude(y) >> 52).cast(ScalarType::I32) + k;
-    // A multiple of 2^-1074 is its own bits.
-    let units = float(shifted(k + 1074)).round().cast(ScalarType::U64);
-    let finite = field.lt(1).select(units, shifted(k));
+    // The bits of a subnormal number are its multiple of 2^-1074.
+    let multiple = float(shifted(k + 1074)).round().cast(ScalarType::U64);
+    let finite = field.lt(1).select(multiple, shifted(k));
     float(field.gt(2046).select(b.int(ScalarType::U64, INFINITY), finite) | sign(y))
 }
 
-/// `y * 2^-k` for a `y` that is not negative and a `k` of 0 to 1000, subnormal results too.
+/// `y * 2^-k` for a non-negative `y` and a `k` of 0 to 1000, including subnormal results.
 pub fn lowered(y: Value<'_>, k: u32) -> Value<'_> {
     magnitude(y).ge(INFINITY).select(y, scale(y, y.builder().i32(-(k as i32))))
 }
 
-/// `x * factor` for a positive factor of 2^-1000 to 2^1000, where `x` may be subnormal, or the
-/// product beside an `x` below 2^-900.
+/// `x * factor` for a positive factor of 2^-1000 to 2^1000; `x` may be subnormal, and so may the
+/// product if `x` is below 2^-900.
 pub fn product<'b>(x: Value<'b>, factor: Value<'b>) -> Value<'b> {
     let (mantissa, exponent) = split_exponent(magnitude(x));
     let small = is_below(x, -900) & magnitude(x).ne(0);
     small.select(flip(scale(mantissa * factor, exponent), sign(x)), x * factor)
 }
 
-/// `x + y`, where both may be subnormal.
+/// `x + y`; both may be subnormal.
 pub fn sum<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
-    // Lifted by 2^1022 and back.
+    // Scaled by 2^1022 and back.
     let lifted = |x: Value<'b>| {
         let a = magnitude(x);
         let subnormal = bits(float(a | ONE) - 1.0);
@@ -111,7 +111,7 @@ pub fn split_exponent(magnitude: Value<'_>) -> (Value<'_>, Value<'_>) {
     (float((normal & MANTISSA) | ONE), exponent)
 }
 
-/// A number as an unevaluated sum; `l` is small beside `h`.
+/// A number as an unevaluated sum; `l` is small compared with `h`.
 #[derive(Copy, Clone)]
 pub struct Pair<'b> {
     pub h: Value<'b>,
@@ -128,7 +128,7 @@ impl<'b> Pair<'b> {
         Pair { h, l: h.like(0.0) }
     }
 
-    /// A constant, given as its double and the rest.
+    /// A constant, as the nearest double and the remainder.
     pub fn constant(b: &'b Builder, (h, l): (f64, f64)) -> Pair<'b> {
         Pair { h: constant(b, h), l: constant(b, l) }
     }
@@ -143,7 +143,7 @@ impl<'b> Pair<'b> {
         fast_two_sum(self.h, self.l)
     }
 
-    /// The pair where `cond` holds, `other` elsewhere.
+    /// The pair if `cond` holds, else `other`.
     pub fn select(cond: Value<'b>, a: Pair<'b>, b: Pair<'b>) -> Pair<'b> {
         Pair { h: cond.select(a.h, b.h), l: cond.select(a.l, b.l) }
     }

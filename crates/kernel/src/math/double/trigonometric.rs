@@ -6,7 +6,7 @@ use crate::types::ScalarType;
 use std::f64::consts::FRAC_2_PI;
 
 /// pi / 2 in parts of at most 33 bits, so that products with integers below 2^20 are exact, and the
-/// rest.
+/// remainder.
 const QUARTER_TURN: [f64; 4] = [1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32];
 /// pi / 2 as a pair.
 const FRAC_PI_2: (f64, f64) = (std::f64::consts::FRAC_PI_2, 6.123233995736766e-17);
@@ -73,8 +73,8 @@ const TWO_OVER_PI: [u32; 39] = [
     0x5603_3046,
 ];
 
-/// `|x| = n pi / 2 + r` with `|r| <= pi / 4`: n modulo 4 or congruent to it (i32), and r to 2^-69
-/// of itself.
+/// `|x| = n pi / 2 + r` with `|r| <= pi / 4`: n modulo 4 or congruent to it (i32), and r with a
+/// relative error of 2^-69.
 fn reduce(x: Value<'_>) -> (Value<'_>, Pair<'_>) {
     let b = x.builder();
     let a = x.abs();
@@ -95,15 +95,15 @@ fn reduce(x: Value<'_>) -> (Value<'_>, Pair<'_>) {
     (turns.get(), Pair::new(h.get(), l.get()))
 }
 
-/// [`reduce`] for the bits of a number from 2^20: multiplies the mantissa by those 192 bits of 2 /
-/// pi that decide the quarter turn and its fraction. After M. Payne and R. Hanek, "Radian reduction
+/// [`reduce`] for the bits of a number from 2^20: multiplies the mantissa by the 192 bits of 2 / pi
+/// that determine the quarter turn and its fraction. After M. Payne and R. Hanek, "Radian reduction
 /// for trigonometric functions" (1983).
 fn reduce_large(magnitude: Value<'_>) -> (Value<'_>, Pair<'_>) {
     let b = magnitude.builder();
     // With e the exponent, x = mantissa * 2^(e - 52). Bits of 2 / pi above place e - 54 give
     // multiples of four quarter turns; the two zero words move that place to e + 10.
-    let place = (magnitude >> 52).cast(ScalarType::U32) - (1023 - 10);
-    let word = place >> 5;
+    let bit = (magnitude >> 52).cast(ScalarType::U32) - (1023 - 10);
+    let word = bit >> 5;
     let mut window: Vec<Value<'_>> = TWO_OVER_PI.iter().map(|&w| b.u32(w)).collect();
     for step in [32usize, 16, 8, 4, 2, 1] {
         let skip = (word & step as u32).ne(0);
@@ -113,7 +113,7 @@ fn reduce_large(magnitude: Value<'_>) -> (Value<'_>, Pair<'_>) {
         });
         window = moved.collect();
     }
-    let shift = place & 31;
+    let shift = bit & 31;
     // A shift by 32 is undefined.
     let window: Vec<Value<'_>> =
         (0..6).map(|i| ((window[i] << shift) | ((window[i + 1] >> 1) >> (31 - shift))).cast(ScalarType::U64)).collect();
@@ -169,7 +169,7 @@ fn finite<'b>(x: Value<'b>, result: Value<'b>) -> Value<'b> {
     magnitude(x).ge(INFINITY).select(special(x.builder(), NAN), result)
 }
 
-/// `even` or `odd` by the parity of `n`, with the other sign where bit 1 of `n` is set.
+/// `even` or `odd` by the parity of `n`, negated if bit 1 of `n` is set.
 fn quadrant<'b>(n: Value<'b>, even: Pair<'b>, odd: Pair<'b>) -> Value<'b> {
     let value = Pair::select((n & 1).eq(0), even, odd).value();
     flip(value, (n & 2).cast(ScalarType::U64) << 62)

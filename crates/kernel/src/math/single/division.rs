@@ -1,6 +1,6 @@
 //! Division, square roots and remainders. Division and square root are correctly rounded: a Newton
-//! iteration gives the significand to about one unit, and the exact remainder in integer arithmetic
-//! decides the rounding, also that of a subnormal result.
+//! iteration gives the significand with an error of about one unit, and the exact remainder in
+//! integer arithmetic determines the rounding, including that of a subnormal result.
 //!
 //! Sources: P. Markstein, "IA-64 and Elementary Functions" (2000), for rounding by remainders.
 
@@ -14,10 +14,10 @@ use crate::types::ScalarType::{F32, I32, U32};
 pub(super) struct Quotient<'b> {
     /// Rounded to nearest, 2^23 to 2^24, as u32.
     pub significand: Value<'b>,
-    /// Power of two that belongs to it, 0 or -1, as i32: the quotient is
+    /// The exponent of the quotient, 0 or -1, as i32: the quotient is
     /// `significand * 2^(exponent - 23)`.
     pub exponent: Value<'b>,
-    /// Exact quotient less the rounded one, in units of the last place (f32).
+    /// The exact quotient minus the rounded one, in ulp (f32).
     pub rest: Value<'b>,
 }
 
@@ -44,8 +44,8 @@ pub(super) fn quotient<'b>(x: Value<'b>, y: Value<'b>) -> Quotient<'b> {
     let shift = less.select(b.u32(24), 23);
     let divisor = my.bitcast(I32);
     let remainder = (mx << shift).bitcast(I32) - guess * divisor;
-    // The guess is within three units; one step brings it within one, a second one decides the
-    // rounding.
+    // The estimate has an error of at most three units. One step reduces it to one unit; a second
+    // step determines the rounding.
     let unit = reciprocal * f64::from(2f32.powi(-23));
     let step = (remainder.cast(F32) * unit).round().cast(I32);
     let (q, remainder) = (guess + step, remainder - step * divisor);
@@ -55,8 +55,8 @@ pub(super) fn quotient<'b>(x: Value<'b>, y: Value<'b>) -> Quotient<'b> {
     Quotient { significand: (q + step).bitcast(U32), exponent: less.select(b.i32(-1), 0), rest: left.cast(F32) * unit }
 }
 
-/// Bits of the positive number `q.significand * 2^(exponent - 23)`, rounded once: `q.rest` decides
-/// between the neighbours of a subnormal result. Infinity above the range.
+/// Bits of the positive number `q.significand * 2^(exponent - 23)`, rounded once: `q.rest`
+/// determines the rounding of a subnormal result. Infinity above the range.
 pub(super) fn assemble<'b>(q: &Quotient<'b>, exponent: Value<'b>) -> Value<'b> {
     let b = exponent.builder();
     // The significand's leading one adds 1 to the exponent field.
@@ -80,8 +80,7 @@ pub fn div<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let b = x.builder();
     let (ux, uy) = (x.bitcast(U32), y.bitcast(U32));
     let (ax, ay) = (ux & MAGNITUDE, uy & MAGNITUDE);
-    // What is not a normal number is rare, and so are results beyond the range: they are dealt with
-    // in branches.
+    // Special operands and results out of range are rare, so they are computed in branches.
     let irregular = (ax - MIN_NORMAL).max(ay - MIN_NORMAL).ge(INF - MIN_NORMAL);
     let (nx, ny) = (b.var(ax.bitcast(I32)), b.var(ay.bitcast(I32)));
     b.if_(irregular, || {
@@ -118,14 +117,14 @@ fn quarter_range<'b>(bits: Value<'b>) -> (Value<'b>, Value<'b>, Value<'b>) {
     let odd = (e & 1).ne(0);
     let fraction = bits.bitcast(U32) & 0x7f_ffff;
     let m = (fraction | odd.select(b.u32(0x4000_0000), 0x3f80_0000)).bitcast(F32);
-    let units = (fraction | 0x80_0000) << odd.select(b.u32(1), 0);
-    (m, units, e >> 1)
+    let radicand = (fraction | 0x80_0000) << odd.select(b.u32(1), 0);
+    (m, radicand, e >> 1)
 }
 
-/// `1 / sqrt(m)` for m in [1, 4), within some 2^-22 relative; as good where `m` is far from the
-/// ends of the range.
+/// `1 / sqrt(m)` for m in [1, 4), with a relative error of about 2^-22; also for any `m` that is
+/// far from the ends of the range.
 fn rsqrt_significand(m: Value<'_>) -> Value<'_> {
-    // The first guess is linear in the bits; each step squares the error and more.
+    // The first estimate is linear in the bits; each step squares the error, or better.
     let y = (0x5f37_59dfu32 - (m.bitcast(U32) >> 1)).bitcast(F32);
     let half = m * 0.5;
     let y = y * (1.5 - half * y * y);
@@ -133,26 +132,26 @@ fn rsqrt_significand(m: Value<'_>) -> Value<'_> {
     y + y * (0.5 - half * y * y)
 }
 
-/// A square root and what rounding took from it.
+/// A square root and its rounding error.
 pub(super) struct Root<'b> {
     /// Correctly rounded.
     pub root: Value<'b>,
-    /// Exact root less the rounded one, in units of the last place (f32).
+    /// The exact root minus the rounded one, in ulp (f32).
     pub rest: Value<'b>,
 }
 
 /// Square root of a positive number given by its [`normalized`] bits.
 pub(super) fn root(bits: Value<'_>) -> Root<'_> {
     let b = bits.builder();
-    let (m, units, k) = quarter_range(bits);
+    let (m, radicand, k) = quarter_range(bits);
     let y = rsqrt_significand(m);
     let guess = (m * y * 8_388_608.0).cast(U32);
     let unit = y * f64::from(2f32.powi(-24));
-    // The guess is within three units; one step brings it within one, and the remainder is exact
-    // again.
-    let remainder = ((units << 23) - guess * guess).bitcast(I32);
+    // The estimate has an error of at most three units. One step reduces it to one unit, and the
+    // remainder is exact again.
+    let remainder = ((radicand << 23) - guess * guess).bitcast(I32);
     let s = guess + (remainder.cast(F32) * unit).round().cast(I32).bitcast(U32);
-    let remainder = ((units << 23) - s * s).bitcast(I32);
+    let remainder = ((radicand << 23) - s * s).bitcast(I32);
     let signed = s.bitcast(I32);
     // sqrt is above s + 1/2 when the remainder is above s, since (s + 1/2)^2 = s^2 + s + 1/4.
     let step = remainder.gt(signed).select(b.i32(1), remainder.le(-signed).select(b.i32(-1), 0));
@@ -176,7 +175,7 @@ pub fn sqrt(x: Value<'_>) -> Value<'_> {
 /// The square root of a zero, or of a normal number between 2^-100 and 2^100, within 1 ulp.
 pub(in crate::math) fn near_sqrt(x: Value<'_>) -> Value<'_> {
     let y = rsqrt_significand(x);
-    // A zero times the large guess stays zero.
+    // Zero times the large estimate is zero.
     let root = x * y;
     root + (x - root * root) * (y * 0.5)
 }
@@ -188,7 +187,8 @@ pub fn rsqrt(x: Value<'_>) -> Value<'_> {
     let magnitude = bits & MAGNITUDE;
     let (m, _, k) = quarter_range(normalized(magnitude));
     let y = rsqrt_significand(m);
-    // 1 - m y^2 with short heads, so that the leading products and the difference are exact.
+    // 1 - m y^2 with leading parts of few bits, so that their products and the difference are
+    // exact.
     let (mh, yh) = (head(m, 8), head(y, 8));
     let (ml, yl) = (m - mh, y - yh);
     let square = yh * yh;

@@ -79,7 +79,7 @@ pub(in crate::math) fn erfc_scaled(x: Value<'_>, n: u32) -> Value<'_> {
     let bits = x.bitcast(U32);
     let magnitude = bits & MAGNITUDE;
     let one = x.like(1.0);
-    // Near zero from erf.
+    // Near zero, 1 - erf(x).
     let one_less = two_sum(one, -x);
     let near = one_less.hi + (one_less.lo - x * polynomial(x * x, &ERF));
 
@@ -88,7 +88,7 @@ pub(in crate::math) fn erfc_scaled(x: Value<'_>, n: u32) -> Value<'_> {
     let square = two_square(a);
     let (y, k) = exp_sum(-square.hi, Some(-square.lo));
     let d = fast_two_sum(one, a * 0.5);
-    // The divisor is 1.2 to 6.1; brought below 2 by a power of two.
+    // The divisor is 1.2 to 6.1; a power of two scales it below 2.
     let scale = d.hi.gt(4.0).select(x.like(0.25), d.hi.gt(2.0).select(x.like(0.5), 1.0));
     let t = ratio(Sum { hi: scale, lo: x.like(0.0) }, Sum { hi: d.hi * scale, lo: d.lo * scale });
     let u = t.hi - 0.5;

@@ -1,7 +1,7 @@
 //! Error-free transformations: the rounding error of an addition or a multiplication as a second
 //! number.
 //!
-//! They hold for results that are normal, do not overflow, and whose error is normal. After T. J.
+//! They are exact if the result and its error are normal numbers and nothing overflows. After T. J.
 //! Dekker, "A floating-point technique for extending the available precision" (1971), and D. E.
 //! Knuth, TAOCP 2, 4.2.2.
 
@@ -29,14 +29,14 @@ pub(super) fn fast_two_sum<'b>(a: Value<'b>, b: Value<'b>) -> Sum<'b> {
     Sum { hi, lo: b - (hi - a) }
 }
 
-/// Two halves of 12 bits, whose products are exact. Cutting the bits is cheaper than Veltkamp's
+/// Two halves of 12 bits, whose products are exact. Truncating the bits is cheaper than Veltkamp's
 /// method, and never overflows.
 pub(super) fn split(a: Value<'_>) -> Sum<'_> {
     let hi = head(a, 12);
     Sum { hi, lo: a - hi }
 }
 
-/// The first `bits` bits of the significand, the rest cut off.
+/// The number truncated to the first `bits` bits of its significand.
 pub(super) fn head(a: Value<'_>, bits: u32) -> Value<'_> {
     let mask = u32::MAX << (24 - bits);
     (a.bitcast(ScalarType::U32) & mask).bitcast(ScalarType::F32)

@@ -1,8 +1,8 @@
-//! The exponential and its relatives.
+//! The exponential function and related functions.
 //!
 //! `x = k ln 2 + r` with |r| at most ln(2) / 2 (Cody and Waite), `e^r = 1 + r + r^2 Q(r)` with Q
-//! minimax (Remez), and the rounding errors of the leading sum are carried along. Powers of two are
-//! applied to the exponent field.
+//! minimax (Remez), and the rounding errors of the leading sum are added. Powers of two are applied
+//! to the exponent field.
 
 use super::exact::{Sum, fast_two_sum, head, polynomial, two_product, two_sum};
 use super::subnormal::denormalized;
@@ -10,14 +10,14 @@ use super::{INF, MAGNITUDE, NAN, SIGN, ratio, select_bits};
 use crate::builder::Value;
 use crate::types::ScalarType::{F32, I32, U32};
 
-/// ln 2 to 15 bits, so that products with exponents are exact, and the rest.
+/// ln 2 to 15 bits, so that products with exponents are exact, and the remainder.
 pub(super) const LN2: [f64; 2] = [0.693_145_751_953_125, 1.428_606_820_309_417_2e-6];
 
 /// An argument reduced by a multiple of ln 2.
 pub(super) struct Reduced<'b> {
     /// The multiple, as i32.
     pub k: Value<'b>,
-    /// The rest, to twice the precision.
+    /// The reduced argument, in twice the precision.
     pub r: Sum<'b>,
 }
 
@@ -31,8 +31,7 @@ pub(super) fn reduce(x: Value<'_>) -> Reduced<'_> {
     Reduced { k: k.cast(I32), r: Sum { hi, lo: (high - hi) - low } }
 }
 
-/// `a + (e^r - 1)`: a sum whose parts are not yet added up, for `a` zero or at least 1/2 in
-/// magnitude.
+/// `a + (e^r - 1)`: an unevaluated sum, for `a` zero or at least 1/2 in magnitude.
 fn exponential_sum<'b>(a: Value<'b>, r: Sum<'b>, c: &[f64]) -> Sum<'b> {
     let s = fast_two_sum(a, r.hi);
     let square = r.hi * r.hi;
@@ -69,7 +68,7 @@ pub(in crate::math) fn exp_times<'b>(x: (Value<'b>, Value<'b>), factor: (Value<'
     let (y, k) = exp_sum(clamped, Some(lo));
     let p = two_product(y.hi, factor.0);
     let y = p.hi + (p.lo + (y.hi * factor.1 + y.lo * factor.0));
-    // So much bits may pass those of infinity that they wrap.
+    // For large k the bits would exceed those of infinity and wrap around.
     let overflows = ((y.bitcast(I32) >> 23) + k).gt(254);
     select_bits(overflows, INF, denormalized(y.bitcast(I32) + (k << 23)))
 }
@@ -92,7 +91,7 @@ pub fn exp2(x: Value<'_>) -> Value<'_> {
     let limited = clamp(x, -150.0, 128.4);
     let k = limited.round();
     let r = limited - k;
-    // r ln 2: the product of the heads is exact.
+    // r ln 2: the product of the leading parts is exact.
     let rh = head(r, 12);
     let low = (r - rh) * LN2_HEAD[0] + r * LN2_HEAD[1];
     let s = fast_two_sum(x.like(1.0), rh * LN2_HEAD[0]);
@@ -100,7 +99,7 @@ pub fn exp2(x: Value<'_>) -> Value<'_> {
     select_bits(x.is_nan(), NAN, scaled(y, k.cast(I32)))
 }
 
-/// ln 2 to 12 bits, and the rest.
+/// ln 2 to 12 bits, and the remainder.
 const LN2_HEAD: [f64; 2] = [0.693_115_234_375, 3.194_618_494_530_941_7e-5];
 /// `(2^r - 1 - r ln 2) / r^2` within 2^-27 of 2^r.
 const EXP2: [f64; 5] = [0.240_226_507, 0.055_503_618, 0.009_618_023_41, 0.001_339_038_48, 0.000_154_717_942];

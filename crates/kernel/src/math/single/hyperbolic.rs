@@ -28,8 +28,7 @@ pub fn tanh(x: Value<'_>) -> Value<'_> {
 const SINH: [f64; 3] = [0.166_666_672, 0.008_333_176_37, 0.000_199_730_013];
 const COSH: [f64; 2] = [0.041_666_455_6, 0.001_393_584_19];
 
-/// With |x| = k ln 2 + r: sinh(r) and cosh(r) - 1 as sums, `2^-2k` (or nothing worth counting), and
-/// k.
+/// With |x| = k ln 2 + r: sinh(r) and cosh(r) - 1 as sums, `2^-2k` (or a negligible number), and k.
 fn parts(magnitude: Value<'_>) -> (Sum<'_>, Value<'_>, Value<'_>, Value<'_>) {
     let Reduced { k, r } = reduce(clamp(magnitude.bitcast(F32), 0.0, 90.0));
     let z = r.hi * r.hi;

@@ -1,5 +1,5 @@
 //! Inverse sine, cosine and tangent. Polynomials are minimax (Remez); square roots and quotients
-//! come with their rounding errors.
+//! are computed with their rounding errors.
 
 use super::division::{assemble, quotient, root};
 use super::exact::{Sum, fast_two_sum, polynomial, two_product, two_square, two_sum};
@@ -29,10 +29,10 @@ const ATAN: [f64; 9] = [
 /// For |x| up to 1: asin(s) with s = |x| up to 1/2, or s = sqrt((1 - |x|) / 2) above, where
 /// `asin |x| = pi/2 - 2 asin(s)`.
 fn arc_sine<'b>(a: Value<'b>, large: Value<'b>) -> Sum<'b> {
-    // Exact for |x| of 1/2 and more. The root of 0 is not asked for.
+    // Exact for |x| of 1/2 and more. The root of 0 is not needed.
     let half = clamp((1.0 - a) * 0.5, 1e-30, 1.0);
     let r = root(half.bitcast(I32));
-    // The root's error is relative to its last place.
+    // The root's error is in ulp of the root.
     let unit = ((r.root.bitcast(I32) & 0x7f80_0000) - (23 << 23)).bitcast(F32);
     let s = large.select(r.root, a);
     let low = large.select(r.rest * unit, 0.0);
@@ -75,7 +75,7 @@ pub fn acos(x: Value<'_>) -> Value<'_> {
     select_bits(magnitude.gt(0x3f80_0000), NAN, result.bitcast(U32))
 }
 
-/// The angle of (x, y) in the first quadrant, given `t = min / max` with its error, less than the
+/// The angle of (x, y) in the first quadrant, given `t = min / max` with its error, without the
 /// half turns that are added: `turns * pi/2 + sign * atan(t)`.
 fn arc_tangent<'b>(t: Sum<'b>, turns: Value<'b>, negative: Value<'b>) -> Value<'b> {
     // atan(t) - t = t^3 P(t^2), the leading parts with their errors.
@@ -109,7 +109,7 @@ pub fn atan(x: Value<'_>) -> Value<'_> {
     let magnitude = bits & MAGNITUDE;
     let large = magnitude.gt(0x3f80_0000);
     let one = b.i32(0x3f80_0000);
-    // Above 2^60 the quotient no longer counts.
+    // Above 2^60 the quotient is negligible.
     let quotient = proper_fraction(one, magnitude.max(0x3f80_0000u32).min(0x5d80_0000u32).bitcast(I32));
     let t = Sum { hi: large.select(quotient.hi, magnitude.bitcast(F32)), lo: large.select(quotient.lo, 0.0) };
     let y = arc_tangent(t, large.select(x.like(1.0), 0.0), large).bitcast(U32);
@@ -124,7 +124,7 @@ pub fn atan2<'b>(y: Value<'b>, x: Value<'b>) -> Value<'b> {
     let steep = ay.gt(ax);
     let (low, high) = (steep.select(ax, ay), steep.select(ay, ax));
     let t = proper_fraction(normalized(low), normalized(high));
-    // Zero beside anything, anything beside infinity, and one beside itself.
+    // Arguments of which one is zero or infinite, and equal arguments.
     let vanishes = low.eq(0) | (high.ge(INF) & low.lt(INF));
     let same = low.eq(high) & !vanishes;
     let hi = vanishes.select(x.like(0.0), same.select(x.like(1.0), t.hi));
@@ -133,7 +133,7 @@ pub fn atan2<'b>(y: Value<'b>, x: Value<'b>) -> Value<'b> {
     // Quadrants: t, pi/2 - t, pi - t, pi/2 + t.
     let turns = steep.select(x.like(1.0), back.select(x.like(2.0), 0.0));
     let angle = arc_tangent(Sum { hi, lo }, turns, steep ^ back);
-    // A tiny quotient is its own angle; adding zeros could lose it where subnormals are flushed.
+    // The angle of a tiny quotient is the quotient; adding zeros could flush it.
     let plain = !steep & !back & hi.lt(0.000_1);
     let bits = plain.select(hi, angle).bitcast(U32) | (uy & SIGN);
     select_bits(ax.gt(INF) | ay.gt(INF), NAN, bits)

@@ -1,8 +1,8 @@
 //! Logarithms.
 //!
 //! `x = 2^k (1 + f)` with 1 + f between sqrt(1/2) and sqrt(2), `log(1 + f) = f - f^2/2 + f^3 P(f)`
-//! with P minimax (Remez); k ln 2 + f is added without error. Other bases multiply the sum, kept to
-//! twice the precision.
+//! with P minimax (Remez); k ln 2 + f is added without error. For other bases the sum, in twice the
+//! precision, is multiplied.
 
 use super::exact::{Sum, fast_two_sum, head, polynomial, two_sum};
 use super::exponential::LN2;
@@ -39,7 +39,7 @@ fn tail(f: Value<'_>) -> Value<'_> {
     square * (f * polynomial(f, &LOG) - 0.5)
 }
 
-/// The function's values at zero (-inf), infinity, and for negative numbers and NaN.
+/// The special values: at zero (-inf), at infinity, for negative numbers and for NaN.
 fn with_specials<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let b = x.builder();
     let bits = x.bitcast(U32);
@@ -66,7 +66,8 @@ fn log_of(bits: Value<'_>) -> Value<'_> {
     s.hi + (s.lo + (tail(f) + k * LN2[1]))
 }
 
-/// The logarithm of a positive number and what rounding left, some 2^-29 relative.
+/// The logarithm of a positive number, and its rounding error; the relative error of the sum is
+/// about 2^-29.
 pub(in crate::math) fn log_sum(x: Value<'_>) -> Sum<'_> {
     let (k, f) = reduce(normalized(x.bitcast(U32)));
     let k = k.cast(F32);
@@ -74,8 +75,8 @@ pub(in crate::math) fn log_sum(x: Value<'_>) -> Sum<'_> {
     fast_two_sum(s.hi, s.lo + (tail(f) + k * LN2[1]))
 }
 
-/// `k * scale[0] + log(1 + f) * c`, where `scale` is c ln 2 and `c` a constant, each in a head of
-/// few bits and a rest.
+/// `k * scale[0] + log(1 + f) * c`, where `scale` is c ln 2 and `c` a constant, each as a leading
+/// part of few bits and a remainder.
 fn log_times<'b>(x: Value<'b>, scale: [f64; 2], c: [f64; 2]) -> Value<'b> {
     let (k, f) = reduce(normalized(x.bitcast(U32)));
     let k = k.cast(F32);

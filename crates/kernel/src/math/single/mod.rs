@@ -1,8 +1,9 @@
 //! The functions in f32.
 //!
-//! No f64 is used: there are adapters without it. Special values are found and made by their bits,
-//! because a driver may assume that float operations see no NaN and may flush subnormals. Subnormal
-//! arguments and results are exact all the same: no operation on floats meets one.
+//! No f64 is used: some adapters lack it. Special values are tested and produced by their bits,
+//! because a driver may assume that float operations have no NaN operands, and may flush subnormal
+//! numbers. Subnormal arguments and results are nevertheless precise: no float operation has a
+//! subnormal operand or result.
 
 use crate::builder::Value;
 use crate::types::ScalarType::F32;
@@ -48,12 +49,12 @@ const ONE: u32 = 0x3f80_0000;
 const INF: u32 = 0x7f80_0000;
 /// Bits of the NaN that is returned.
 const NAN: u32 = 0x7fc0_0000;
-/// Everything but the sign.
+/// The mask of all bits but the sign.
 const MAGNITUDE: u32 = 0x7fff_ffff;
 /// The sign.
 const SIGN: u32 = 0x8000_0000;
 
-/// The f32 with the bits `special` where `cond`, or else `bits` (u32).
+/// The f32 with the bits `special` if `cond`, else with `bits` (u32).
 fn select_bits<'b>(cond: Value<'b>, special: u32, bits: Value<'b>) -> Value<'b> {
     cond.select(bits.builder().u32(special), bits).bitcast(F32)
 }

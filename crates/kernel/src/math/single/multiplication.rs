@@ -1,5 +1,6 @@
-//! Products of any numbers: an adapter that flushes subnormal ones gives 0 where one is involved,
-//! or NaN beside an infinity. Only then the product is made of the significands, as a quotient is.
+//! Products of any numbers. On an adapter that flushes subnormal numbers, a product with a
+//! subnormal operand or result is 0, or NaN if the other operand is infinite. Only in these cases
+//! the product is computed from the significands, like a quotient.
 
 use super::division::{Quotient, assemble};
 use super::exact::two_product;

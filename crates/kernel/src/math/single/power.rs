@@ -1,5 +1,5 @@
-//! Powers, in integer arithmetic: `x^y = 2^(y log2 x)` needs some 32 bits of the logarithm, more
-//! than f32 holds and less than two of them. Polynomials are minimax (Remez) and evaluated in fixed
+//! Powers, in integer arithmetic: `x^y = 2^(y log2 x)` needs about 32 bits of the logarithm, more
+//! than one f32 has and fewer than two. Polynomials are minimax (Remez) and evaluated in fixed
 //! point: Qn has n fraction bits.
 
 use super::subnormal::{denormalized, normalized};
@@ -8,7 +8,7 @@ use crate::builder::Value;
 use crate::types::ScalarType::{F32, I32, U32};
 
 /// `log2(m) / (m - 1) - 1` in Q32 as an alternating polynomial in `(m - sqrt(1/2)) * 362/256`, for
-/// m of sqrt(1/2) to sqrt(2), within 2^-33; signs left out.
+/// m of sqrt(1/2) to sqrt(2), within 2^-33; without the signs.
 const LOG2: [u32; 12] = [
     0xb504_f36e,
     0xcdef_6bc9,
@@ -77,7 +77,7 @@ pub(in crate::math) fn pow_scaled<'b>(x: Value<'b>, y: Value<'b>, scale: Value<'
     let y_exponent = (ay >> 23).bitcast(I32) - 127;
     let y_significand = (ay << 8) | 0x8000_0000u32;
     let (g, h) = (log.mul_high(y_significand), log * y_significand);
-    // The logarithm was cut off after 32 bits: half a unit more is nearer.
+    // The logarithm was truncated to 32 bits; adding half a unit reduces the error.
     let half = y_significand >> 1;
     let h = h + half;
     let g = g + h.lt(half).select(b.u32(1), 0);
@@ -101,7 +101,7 @@ pub(in crate::math) fn pow_scaled<'b>(x: Value<'b>, y: Value<'b>, scale: Value<'
     let bits = denormalized(((n.max(-152) + 127) << 23) + significand.bitcast(I32));
     let bits = n.gt(127).select(b.u32(INF), bits);
 
-    // Zeros, infinities and exponents out of reach grow or vanish.
+    // Zeros, infinities and exponents out of range give infinity or 0.
     let x_extreme = ax.eq(0) | ax.ge(INF);
     let extreme = x_extreme | ay.ge(INF) | e.gt(7);
     let bits = extreme.select(grows.select(b.u32(INF), 0), bits);

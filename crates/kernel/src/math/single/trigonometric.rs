@@ -1,15 +1,16 @@
 //! Sine, cosine and tangent.
 //!
-//! The argument loses a multiple of pi/2: up to 8192 by Cody and Waite's method with pi/2 in five
-//! parts, above by Payne and Hanek's with integers, in a branch. The rest, to twice the precision,
-//! goes to minimax (Remez) polynomials on [-pi/4, pi/4], arranged as in fdlibm's k_sin and k_cos.
+//! The argument is reduced by a multiple of pi/2: up to 8192 by Cody and Waite's method with pi/2
+//! in five parts, above by Payne and Hanek's method with integers, in a branch. The reduced
+//! argument, in twice the precision, is the argument of minimax (Remez) polynomials on [-pi/4,
+//! pi/4], arranged as in fdlibm's k_sin and k_cos.
 
 use super::exact::{Sum, fast_two_sum, polynomial, two_product, two_sum};
 use super::{INF, MAGNITUDE, NAN, SIGN, ratio, select_bits};
 use crate::builder::Value;
 use crate::types::ScalarType::{F32, I32, U32};
 
-/// pi/2 in parts of 11 bits, whose products with numbers below 2^13 are exact, and the rest.
+/// pi/2 in parts of 11 bits, whose products with numbers below 2^13 are exact, and the remainder.
 const HALF_PI_PARTS: [f64; 5] = [
     1.570_312_5,
     0.000_483_751_296_997_070_3,
@@ -17,7 +18,7 @@ const HALF_PI_PARTS: [f64; 5] = [
     2.563_282_919_254_561_4e-12,
     6.123_234_262_925_839e-17,
 ];
-/// pi/2 rounded to f32, and the rest.
+/// pi/2 rounded to f32, and the remainder.
 pub(super) const HALF_PI: [f64; 2] = [1.570_796_370_506_286_6, -4.371_138_828_673_793e-8];
 /// The first 224 bits of 2/pi, high words first, with a zero word before them.
 const TWO_OVER_PI: [u32; 8] =
@@ -28,11 +29,11 @@ const SIN: [f64; 3] = [-0.166_666_552, 0.008_332_191_04, -0.000_195_185_887];
 /// `(cos(r) - 1 + r^2/2) / r^4` as a polynomial in r^2, within 2^-33 of cos(r).
 const COS: [f64; 3] = [0.041_666_645_6, -0.001_388_730_13, 2.443_067_39e-5];
 
-/// An angle less a multiple of pi/2.
+/// An angle reduced by a multiple of pi/2.
 struct Reduced<'b> {
     /// The multiple modulo 4, as u32.
     quadrant: Value<'b>,
-    /// The rest, -pi/4 to pi/4 or a little more.
+    /// The reduced angle, from -pi/4 to pi/4 or slightly beyond.
     r: Sum<'b>,
 }
 
@@ -54,10 +55,10 @@ fn reduce(x: Value<'_>) -> Reduced<'_> {
     Reduced { quadrant: quadrant.get(), r: Sum { hi: hi.get(), lo: lo.get() } }
 }
 
-/// For a number below 2^13.
+/// Reduces a number below 2^13.
 fn reduce_near(x: Value<'_>) -> Reduced<'_> {
     let k = (x * std::f64::consts::FRAC_2_PI).round();
-    // Two exact differences, two with their errors, and a rest.
+    // Two exact differences, two differences with their rounding errors, and the last one.
     let first = (x - k * HALF_PI_PARTS[0]) - k * HALF_PI_PARTS[1];
     let second = two_sum(first, -(k * HALF_PI_PARTS[2]));
     let third = two_sum(second.hi, -(k * HALF_PI_PARTS[3]));
@@ -65,12 +66,12 @@ fn reduce_near(x: Value<'_>) -> Reduced<'_> {
     Reduced { quadrant: k.cast(I32).bitcast(U32) & 3, r }
 }
 
-/// For a number of at least 2^13, given by its bits.
+/// Reduces a number of at least 2^13, given by its bits.
 fn reduce_large(bits: Value<'_>) -> Reduced<'_> {
     let b = bits.builder();
     let m = (bits & 0x7f_ffff) | 0x80_0000;
     // x = m 2^e with e of -10 to 104. The bits of 2/pi of weight 2^(2 - e) and more give whole
-    // turns: 96 bits from there decide the rest. `skip` of them lie before, counted from the zero
+    // turns; the next 96 bits determine the result. `skip` bits precede them, counted from the zero
     // word's first bit.
     let e = (bits >> 23) - 150;
     let skip = e + 30;
@@ -86,8 +87,8 @@ fn reduce_large(bits: Value<'_>) -> Reduced<'_> {
         shift.eq(0).select(w[i], joined)
     };
     let (high, middle, low) = (window(0), window(1), window(2));
-    // The product modulo 2^96, its top two bits the quadrant; of the lowest word only the high half
-    // counts.
+    // The product modulo 2^96, its top two bits are the quadrant; only the high half of the lowest
+    // word is needed.
     let part = low.mul_high(m);
     let sum = middle * m + part;
     let carry = sum.lt(part).select(b.u32(1), 0);
@@ -158,9 +159,9 @@ pub fn cos(x: Value<'_>) -> Value<'_> {
     select_bits(magnitude.ge(INF), NAN, wave(x, 1))
 }
 
-/// Sine and cosine of a whole turn times `x`, which is 0 to 1, within 1.8 ulp.
+/// Sine and cosine of 2 pi times `x`, for an `x` of 0 to 1, within 1.8 ulp.
 pub(in crate::math) fn turn_sin_cos<'b>(x: Value<'b>) -> [Value<'b>; 2] {
-    // Exact: quarters of a turn, and what is left of the last one.
+    // Exact: the number of quarter turns, and the fraction of the last one.
     let quarters = x * 4.0;
     let k = quarters.round();
     let r = (quarters - k) * std::f64::consts::FRAC_PI_2;
@@ -183,7 +184,7 @@ pub fn tan(x: Value<'_>) -> Value<'_> {
     let odd = (quadrant & 1).ne(0);
     let n = Sum { hi: odd.select(cos.hi, sin.hi), lo: odd.select(cos.lo, sin.lo) };
     let d = Sum { hi: odd.select(sin.hi, cos.hi), lo: odd.select(sin.lo, cos.lo) };
-    // The divisor's sign and exponent move to the quotient.
+    // The divisor's sign and exponent are applied to the quotient.
     let d = fast_two_sum(d.hi, d.lo);
     let d_bits = d.hi.bitcast(U32);
     let down = ((b.u32(254) - ((d_bits & MAGNITUDE) >> 23)) << 23 | (d_bits & SIGN)).bitcast(F32);

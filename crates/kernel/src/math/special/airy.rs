@@ -10,8 +10,8 @@ use std::f64::consts::PI;
 
 const LEFT: f64 = -4.5;
 const RIGHT: f64 = 2.0;
-/// Beyond it the phase has no correct digit in either type (f32: none from some -1e9 on), and only
-/// the amplitude counts.
+/// Beyond this argument the phase has no correct digit in either type (f32: from about -1e9 on),
+/// and only the amplitude is meaningful.
 const REACH: f64 = 1e20;
 
 /// Ai(x); NaN at the infinities.
@@ -29,7 +29,7 @@ pub fn airy_ai(x: Value<'_>) -> Value<'_> {
     let near = oscillates.select(near * zeros, near);
     let result = b.var(near);
     b.if_(!middle, || {
-        // z = 2/3 c^(3/2), and its rest.
+        // z = 2/3 c^(3/2), and its rounding error.
         let c = a.min(REACH);
         let root = math::sqrt(c);
         let product = two_product(c, root);
@@ -48,8 +48,8 @@ pub fn airy_ai(x: Value<'_>) -> Value<'_> {
             || {
                 let square = v * v;
                 let (p, q) = (AIRY_P.at(square), AIRY_Q.at(square) * v);
-                // sqrt(2) times sine and cosine of z + pi/4. The rest of z is an angle of its own:
-                // of a large z it is large.
+                // sqrt(2) times sine and cosine of z + pi/4. The rounding error of z is treated as
+                // an angle of its own, since it is large for a large z.
                 let ((s, c), (sl, cl)) = ((math::sin(z.hi), math::cos(z.hi)), (math::sin(z.lo), math::cos(z.lo)));
                 let (s, c) = (s * cl + c * sl, c * cl - s * sl);
                 result.set(amplitude * (1.0 / (2.0 * PI).sqrt()) * (p * (s + c) - q * (c - s)));
@@ -59,7 +59,7 @@ pub fn airy_ai(x: Value<'_>) -> Value<'_> {
     (x.is_nan() | x.is_inf()).select(x.like(f64::NAN), result.get())
 }
 
-/// What rounding takes from 2/3.
+/// The rounding error of 2/3.
 fn third_rest(x: Value<'_>) -> Value<'_> {
     if x.scalar() == crate::types::ScalarType::F64 {
         x.like(3.700_743_415_417_188e-17)

@@ -4,7 +4,7 @@
 //! polynomial in 1 / x. The others: up to 8 in powers of x^2 with their zeros divided out, above
 //! Hankel's form with sine and cosine (DLMF 10.17). The sum of angles is resolved by the sine and
 //! cosine of x itself, whose reduction is exact. At the infinities all but the scaled ones are NaN,
-//! as CPU's are.
+//! as on the CPU.
 
 use super::polynomial::{Constant, Polynomial, piecewise};
 use super::sum::{Sum, exp_times, flipped_by, magnitude, product};
@@ -13,7 +13,7 @@ use crate::builder::Value;
 use crate::math;
 use std::f64::consts::{FRAC_2_PI, PI};
 
-/// Where the modified functions of the first kind change their form.
+/// The argument at which the modified functions of the first kind change their formula.
 const MODIFIED_EDGE: f64 = 8.0;
 
 struct Modified {
@@ -40,7 +40,7 @@ fn modified(x: Value<'_>, order: usize, scaled: bool) -> Value<'_> {
     let low = if scaled { low * math::exp(-c) } else { low };
     let low = if m.odd { product(c, 0.5 * low) } else { low };
     let c = near.select(x.like(MODIFIED_EDGE), a);
-    // Where they are infinite anyway, the others stay within exp_times' range.
+    // The argument is limited to exp_times' range; beyond it the result is infinite.
     let c = if scaled { c } else { c.min(800.0) };
     let factor = m.far.sum(math::reciprocal(c));
     let root = math::rsqrt(c);
@@ -73,8 +73,8 @@ pub fn i1e(x: Value<'_>) -> Value<'_> {
 
 fn modified_second(x: Value<'_>, order: usize, scaled: bool) -> Value<'_> {
     let near = x.le(1.0);
-    // Not 1 elsewhere: NVIDIA's driver would make a minimum of it, which takes subnormal numbers
-    // for 0.
+    // Not 1 elsewhere: NVIDIA's driver would combine it into a minimum, which flushes subnormal
+    // numbers.
     let c = near.select(x, x.like(0.5));
     let t = c * c;
     let log = math::log(c);
@@ -85,7 +85,7 @@ fn modified_second(x: Value<'_>, order: usize, scaled: bool) -> Value<'_> {
     };
     let low = if scaled { low * math::exp(c) } else { low };
     let (middle, far) = if order == 0 { (&K0_MIDDLE, &K0_FAR) } else { (&K1_MIDDLE, &K1_FAR) };
-    // Where they vanish anyway, the others stay within exp_times' range.
+    // The argument is limited to exp_times' range; beyond it the result is 0.
     let c = near.select(x.like(2.0), if scaled { x } else { x.min(800.0) });
     let right = c.gt(2.0);
     let factor = piecewise(right.select(math::reciprocal(c), c), middle, &[(right, far)]);
@@ -117,7 +117,7 @@ pub fn k1e(x: Value<'_>) -> Value<'_> {
     modified_second(x, 1, true)
 }
 
-/// Where Hankel's form takes over.
+/// The argument from which Hankel's form is used.
 const EDGE: f64 = 8.0;
 
 struct Order {
@@ -133,7 +133,7 @@ const ORDERS: [Order; 2] = [
     Order { zeros: [&J1_ZERO_1, &J1_ZERO_2], j: [&J1_NEAR, &J1_MIDDLE], y: [&Y1_NEAR, &Y1_MIDDLE], p: &P1, q: &Q1 },
 ];
 
-/// Where the power series ends.
+/// The argument up to which the power series is used.
 const SERIES_EDGE: f64 = 1.5;
 
 /// J0, or J1 over x / 2, of an x of 0 to 1.5: the sum of `(-x^2 / 4)^k / (k! (k + order)!)`.

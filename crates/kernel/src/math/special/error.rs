@@ -1,9 +1,9 @@
 //! Relatives of the error function: its scaled complement, and inverses.
 //!
-//! The scaled complement after M. M. Shepherd and J. G. Laframboise, "Chebyshev approximation of
-//! (1 + 2x) exp(x^2) erfc x" (1981). The inverse in `w = -log(1 - x^2)` after M. Giles,
-//! "Approximating the erfinv function" (2011), with other intervals, and to where the normal
-//! distribution's quantiles end.
+//! The scaled complement after M. M. Shepherd and J. G. Laframboise, "Chebyshev approximation of (1
+//! + 2x) exp(x^2) erfc x" (1981). The inverse in `w = -log(1 - x^2)` after M. Giles, "Approximating
+//!   the erfinv function" (2011), with other intervals, and for arguments up to the last quantiles
+//!   of the normal distribution.
 
 use super::polynomial::piecewise;
 use super::sum::{Sum, exp_times, flipped_by, magnitude, product, two_product};
@@ -19,7 +19,7 @@ pub fn erfcx(x: Value<'_>) -> Value<'_> {
     let positive = x.is_inf().select(x.like(0.0), (0.5 * ERFCX.at(u)) / (0.5 + a));
     let result = b.var(positive);
     b.if_(x.lt(0), || {
-        // 2 e^(x^2) - erfcx(|x|); from there on it is infinite.
+        // 2 e^(x^2) - erfcx(|x|); beyond that it is infinite.
         let c = a.min(30.0);
         let exponential = exp_times(two_product(c, c), Sum::exact(x.like(1.0)));
         result.set(2.0 * exponential - positive);
@@ -27,11 +27,11 @@ pub fn erfcx(x: Value<'_>) -> Value<'_> {
     x.is_nan().select(x, result.get())
 }
 
-/// What maps `erfcx`'s argument to -1 to 1.
+/// The constant that maps the argument of `erfcx` to -1 to 1.
 const ERFCX_K: f64 = 3.75;
 
-/// The y with `erf(y) = x`, given the magnitude of x, and `w = -log((1 - x) (1 + x))`, which tells
-/// more where x is near 1.
+/// The y with `erf(y) = x`, given the magnitude of x, and `w = -log((1 - x) (1 + x))`, which is
+/// more precise for x near 1.
 fn inverse<'b>(x: Value<'b>, w: Value<'b>) -> Value<'b> {
     let far = w.gt(6.0);
     let root = math::sqrt(far.select(w, x.like(6.0)));

@@ -2,7 +2,7 @@
 //!
 //! Between 1/2 and 3 by polynomials with the zeros at 1 and 2 (the root of digamma) divided out, up
 //! to 8 (10) by the recurrence, above by Stirling's series, and left of zero by reflection (DLMF
-//! 5.4 to 5.11); the logarithm by the recurrence there too, as far as its zeros go.
+//! 5.4 to 5.11); the logarithm by the recurrence there, too, in the range of its zeros.
 
 use super::polynomial::piecewise;
 use super::sum::{Sum, SumVar, log_sum, magnitude, two_product, two_sum};
@@ -18,22 +18,22 @@ pub fn lgamma1p(z: Value<'_>) -> Sum<'_> {
     let less = two_sum(z, z.like(-1.0));
     let zeros = two_product(z, less.hi);
     let zeros = Sum { hi: zeros.hi, lo: zeros.lo + z * less.lo };
-    // Near zero the product of errors is below the normal numbers: there it is z times a constant.
+    // Near zero the product of errors would be subnormal; there the result is z times a constant.
     let product = zeros.times(ratio);
     let tiny = z.abs().lt(TINY);
     Sum { hi: tiny.select(zeros.hi * ratio.hi, product.hi), lo: tiny.select(z.like(0.0), product.lo) }
 }
 
-/// Below it, squares of numbers vanish beside 1 in both types.
+/// Below it, adding the square of a number to 1 gives 1 in both types.
 const TINY: f64 = 1e-18;
 
-/// `sin(pi x)`, the argument reduced without error.
+/// `sin(pi x)`, with an exact reduction of the argument.
 pub fn sin_pi(x: Value<'_>) -> Value<'_> {
     math::sin((x - x.round()) * PI)
 }
 
-/// How far left of zero the recurrence is taken: gamma is 1 or -1 at so many points that a type can
-/// tell from the poles.
+/// The negative arguments for which the recurrence is used: where a type can distinguish the points
+/// at which gamma is 1 or -1 from the poles.
 fn reach(scalar: ScalarType) -> f64 {
     if scalar == ScalarType::F64 { 18.0 } else { 10.0 }
 }
@@ -60,12 +60,12 @@ pub fn lgamma(x: Value<'_>) -> Value<'_> {
     let near = lgamma1p(large.select(x.like(0.5), z.get()));
     let product = product.get();
     let log = log_sum(large.select(a, magnitude(product.hi)));
-    // Of the product, of which there is a rest where it has several factors; or of a.
+    // The logarithm of the product, with its rounding error if it has several factors; or of a.
     let r = math::reciprocal(large.select(a, product.hi)).max(-1e30).min(1e30);
     let log = Sum { hi: log.hi, lo: log.lo + large.select(x.like(0.0), product.lo * r) };
     let middle = two_sum(near.hi, left.select(-log.hi, log.hi));
     let middle = middle.hi + (middle.lo + (near.lo + left.select(-log.lo, log.lo)));
-    // (a - 1/2) (log a - 1) + (log(2 pi) - 1) / 2 + the rest
+    // (a - 1/2) (log a - 1) + (log(2 pi) - 1) / 2 + the remainder
     let c = large.select(a, x.like(8.0));
     let factor = two_sum(log.hi, x.like(-1.0));
     let factor = Sum { hi: factor.hi, lo: factor.lo + log.lo };
@@ -104,7 +104,7 @@ pub fn digamma(x: Value<'_>) -> Value<'_> {
     b.while_(
         || left.select(z.get().hi.lt(0), z.get().hi.ge(1.0) & !large),
         || {
-            // Exact, but for the last step from a number above -1/2, which leaves a rest.
+            // Exact, except for the last step from a number above -1/2, which has a rounding error.
             let next = two_sum(z.get().hi, step);
             let factor = Sum { hi: left.select(next.hi, z.get().hi), lo: left.select(next.lo, x.like(0.0)) };
             let (n, d) = (numerator.get().times(factor), denominator.get());

@@ -1,9 +1,9 @@
 //! The regularized incomplete gamma functions P and Q.
 //!
-//! Where both arguments are large and near each other by N. M. Temme's uniform expansion (DLMF
-//! 8.12), whose work does not grow with them; elsewhere by the power series of P or of Q's
-//! complement, or the continued fraction of Q, as in W. Gautschi, "A computational procedure for
-//! incomplete gamma functions" (1979). At most [`LIMIT`] terms.
+//! If both arguments are large and near each other, N. M. Temme's uniform expansion is used (DLMF
+//! 8.12), whose cost does not grow with them; otherwise the power series of P or of Q's complement,
+//! or the continued fraction of Q, as in W. Gautschi, "A computational procedure for incomplete
+//! gamma functions" (1979). At most [`LIMIT`] terms.
 
 use super::gamma::{lgamma1p, scaled_gamma};
 use super::sum::{erfc_lifted, exp_lifted, lift, lowered, pow_lifted, product};
@@ -15,7 +15,7 @@ use std::f64::consts::TAU;
 
 /// Euler's constant.
 const EULER: f64 = 0.577_215_664_901_532_9;
-/// Terms of a series or of a fraction.
+/// The most terms of a series or of a continued fraction.
 const LIMIT: u32 = 2000;
 /// The least `a` of Temme's expansion, and how far from 1 the ratio of the arguments may be.
 const TEMME_FROM: f64 = 30.0;
@@ -48,7 +48,7 @@ fn power_part<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
             let limit = if x.scalar() == ScalarType::F64 { 800.0 } else { 120.0 };
             let c = x.min(limit);
             let gamma = math::special::lgamma(a + 1.0);
-            // In two steps, the first of which does not vanish.
+            // In two steps, so that the first one does not underflow.
             let half = math::exp(c * -0.5);
             let below = c.lt(1.0);
             let first = pow_lifted(c, a, below) * half;
@@ -99,7 +99,7 @@ fn upper_series<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
     let log = a * math::log(x);
     let gamma = lgamma1p(a.min(1.9)).value();
     let q = -math::expm1(log - gamma) - math::exp(log - gamma) * (a * sum.get());
-    // Of a tiny a, which may be subnormal, it is a multiple: a E1(x).
+    // For a tiny a, which may be subnormal, the result is a E1(x).
     a.lt(1e-18).select(product(a, -(math::log(x) + sum.get() + EULER)), q)
 }
 
@@ -112,7 +112,7 @@ fn upper_fraction<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
     let value = b.var(p1.get() / q1.get());
     let error = b.var(a.like(1.0));
     let left = b.var(b.u32(LIMIT));
-    // Large enough to matter, small enough for the square.
+    // Large enough to prevent underflow, small enough for its square.
     let big = if x.scalar() == ScalarType::F64 { 2f64.powi(200) } else { 2f64.powi(40) };
     b.while_(
         || error.get().gt(epsilon(x)) & left.get().gt(0),
@@ -134,7 +134,7 @@ fn upper_fraction<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
             left.set(left.get() - 1);
         },
     );
-    // Beyond it both factors leave the range, and the result is 0 in either type.
+    // Beyond it both factors are out of range, and the result is 0 in either type.
     x.gt(1e5).select(a.like(0.0), lowered(product(a, power_part(a, x) * value.get())))
 }
 
@@ -176,7 +176,7 @@ fn regularized<'b>(a: Value<'b>, x: Value<'b>, upper: bool) -> Value<'b> {
                 fraction,
                 || result.set(complement(true, upper_fraction(ca, cx))),
                 || {
-                    // Where P is above 9/10 or so, Q is computed.
+                    // If P is above about 9/10, Q is computed.
                     let small = cx.le(0.5);
                     let log = math::log(small.select(cx, a.like(0.5)));
                     let most_below = small.select(-0.4 / log, cx * 1.1);
@@ -192,7 +192,7 @@ fn regularized<'b>(a: Value<'b>, x: Value<'b>, upper: bool) -> Value<'b> {
     let (low, high) = if upper { (one, a.like(0.0)) } else { (a.like(0.0), one) };
     let nan = a.like(f64::NAN);
     let y = (a.is_nan() | x.is_nan()).select(nan, result.get());
-    // What decides first on CPU decides here, NaN of the other argument or not.
+    // Special cases are tested in the CPU's order, before NaN in the other argument.
     let y = x.is_inf().select(high, y);
     let y = a.is_inf().select(x.is_inf().select(nan, low), y);
     let y = x.is_zero().select(low, y);

@@ -1,6 +1,6 @@
-//! Special functions, built like the elementary ones and on them, once for both float types:
-//! polynomials differ in length only. They are a few ulp from the exact value
-//! (docs/reference/numerics.md), near a function's zeros a few ulp of what surrounds them.
+//! Special functions, built from the elementary ones, with one implementation for both float types:
+//! only the lengths of polynomials differ. The errors are a few ulp (docs/reference/numerics.md);
+//! near the zeros of an oscillating function, a few ulp of the amplitude.
 
 use super::{Binary, Unary};
 use crate::builder::Value;
@@ -31,7 +31,7 @@ macro_rules! functions {
             arguments[0].builder().function(stringify!($name), &arguments, || $module::$name($($x),*))
         })*
 
-        /// The functions of so many arguments, by name.
+        /// The functions with one, two and three arguments, by name.
         pub const $list: &[(&str, $function)] = &[$((stringify!($name), $name)),*];
     };
 }
@@ -86,26 +86,26 @@ functions! {
     incomplete_gamma::igammac(a, x);
 }
 
-/// `-(dP/da) / p` of the gamma distribution of shape `a` and scale 1 at `x`: how a sample moves
-/// with its shape. As on the CPU zero where `x` is not positive.
+/// `-(dP/da) / p` of the gamma distribution of shape `a` and scale 1 at `x`: the derivative of a
+/// sample with respect to the shape. As on the CPU, zero unless `x` is positive.
 pub fn gamma_sample_gradient<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
     let write = || sample_gradient::gamma_sample_gradient(a, x);
     a.builder().function("gamma_sample_gradient", &[a, x], write)
 }
 
-/// `-(dI/da) / p / (1 - x)` of the beta distribution of `a` and `total - a`, which stays as it is,
-/// at `x`. As on the CPU zero where `x` is not positive.
+/// `-(dI/da) / p / (1 - x)` of the beta distribution of `a` and `total - a`, with constant
+/// `total - a`, at `x`. As on the CPU, zero unless `x` is positive.
 pub fn beta_sample_gradient<'b>(x: Value<'b>, a: Value<'b>, total: Value<'b>) -> Value<'b> {
     let write = || sample_gradient::beta_sample_gradient(x, a, total);
     x.builder().function("beta_sample_gradient", &[x, a, total], write)
 }
 
-/// `a * b + c`, rounded once or nearly: what a fused multiply-add gives, on every adapter.
+/// `a * b + c`, rounded once or nearly so, as by a fused multiply-add, on every adapter.
 pub fn fused<'b>(a: Value<'b>, b: Value<'b>, c: Value<'b>) -> Value<'b> {
     a.builder().function("fused", &[a, b, c], || sum::fused(a, b, c))
 }
 
-/// `x` without its sign, by its bits: subnormal numbers stay.
+/// The absolute value of `x`, by its bits: subnormal numbers are kept.
 pub fn magnitude(x: Value<'_>) -> Value<'_> {
     x.builder().function("magnitude", &[x], || sum::magnitude(x))
 }

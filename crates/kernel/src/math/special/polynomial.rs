@@ -31,7 +31,7 @@ impl Polynomial {
         if scalar == ScalarType::F64 { self.double } else { self.single }
     }
 
-    /// The value at `x`, its rounding error kept.
+    /// The value at `x`, with its rounding error.
     pub fn sum<'b>(&self, x: Value<'b>) -> Sum<'b> {
         let c = self.coefficients(x.scalar());
         let u = (x - self.centre) * self.scale;
@@ -45,7 +45,7 @@ impl Polynomial {
     }
 }
 
-/// The value at `x` of the last polynomial whose condition holds, of `otherwise` where none does.
+/// The value at `x` of the last polynomial whose condition holds, or of `otherwise` if none does.
 pub fn piecewise<'b>(x: Value<'b>, otherwise: &Polynomial, pieces: &[(Value<'b>, &Polynomial)]) -> Sum<'b> {
     let choose = |of: &dyn Fn(&Polynomial) -> f64| {
         pieces.iter().fold(x.like(of(otherwise)), |value, (cond, piece)| cond.select(x.like(of(piece)), value))

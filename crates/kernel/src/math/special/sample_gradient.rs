@@ -1,18 +1,17 @@
-//! How a sample of a gamma or a beta distribution moves with a parameter: the derivatives that the
-//! reparameterisation of both is made of.
+//! Derivatives of samples of gamma and beta distributions with respect to a parameter, for the
+//! reparameterisation of both.
 //!
 //! With `F` the distribution function and `p` the density, a sample that stays at its quantile
 //! moves by `-(dF/da) / p` (M. Figurnov, S. Mohamed, A. Mnih, "Implicit Reparameterization
 //! Gradients", 2018). As `dp/da` is `p` times a difference of logarithms, `log t - E[log t]`, the
-//! numerator is an integral of one sign if it is taken over the side of `x` where the difference
-//! has one, from 0 or from the upper end. Both integrals are computed here without terms that
-//! cancel:
+//! integrand of the numerator has one sign on one side of `x`, and the integral is taken over that
+//! side: from 0, or to the upper end. Both integrals are computed here without terms that cancel:
 //!
-//! - where `x` is small (of beta, near either end) as the power series of the incomplete function,
-//!   each term times what its own derivative adds, which are differences of digammas;
-//! - elsewhere over `v = |log t - log x|`, of beta `|logit t - logit x|`. There the density is
-//!   `e^-h` with a convex `h`, so that what counts ends where `h` is large enough, and tanh-sinh
-//!   quadrature takes it from there, whatever the parameters.
+//! - for small `x` (for beta, near either end), the power series of the incomplete function, with
+//!   each term multiplied by its logarithmic derivative, a difference of digammas;
+//! - elsewhere, an integral over `v = |log t - log x|`, for beta `|logit t - logit x|`. There the
+//!   density is `e^-h` with a convex `h`, so the integrand is negligible from a point on where `h`
+//!   is large, and tanh-sinh quadrature up to that point works for all parameters.
 
 use super::gamma::digamma;
 use super::sum::fused;
@@ -22,16 +21,16 @@ use crate::math;
 use crate::types::ScalarType;
 use std::f64::consts::FRAC_PI_2;
 
-/// Terms of a series at most: each is about half of the one before.
+/// The most terms of a series: each is about half of the one before.
 const TERMS: u32 = 200;
-/// From here on a digamma is taken less the logarithm.
+/// From here on, the difference of digamma and the logarithm is used.
 const FAR: f64 = 10.0;
 
-/// What differs between the types.
+/// The parameters of the quadrature and of the series, for each type.
 struct Rule {
-    /// Where the integrand is cut off, as `h`.
+    /// The value of `h` at which the integral is truncated.
     reach: f64,
-    /// The first node and the distance of nodes, before the substitution.
+    /// The first node and the distance between nodes, before the substitution.
     first: f64,
     step: f64,
     nodes: u32,
@@ -82,7 +81,7 @@ fn logarithm_rest(z: Value<'_>) -> Value<'_> {
 
 /// `log(1 - p + p e^w)`, for p of 1/2 and less.
 fn log_mixture<'b>(p: Value<'b>, w: Value<'b>) -> Value<'b> {
-    // Far enough out that the exponential overflows soon, p e^w is all that counts.
+    // For a large w, where the exponential would soon overflow, only p e^w contributes.
     w.gt(60.0).select(w + math::log(p), math::log1p(p * math::expm1(w.min(60.0))))
 }
 
@@ -106,12 +105,12 @@ fn log_less_digamma(a: Value<'_>) -> Value<'_> {
     0.5 * r + square * DIGAMMA_FAR.at(square)
 }
 
-/// `log(1 + z)`, or the logarithm of `whole` where the two are far from each other.
+/// `log(1 + z)`, or the logarithm of `whole` = 1 + z where z is large.
 fn log_ratio<'b>(z: Value<'b>, whole: Value<'b>) -> Value<'b> {
     z.abs().lt(0.5).select(math::log1p(z), math::log(whole))
 }
 
-/// The sum of terms `t_n f_n` that are not negative: `next` makes the next two of them.
+/// The sum of non-negative terms `t_n f_n`; `next` computes the next `t` and `f`.
 fn series<'b>(
     term: Value<'b>,
     factor: Value<'b>,
@@ -137,8 +136,8 @@ fn series<'b>(
     sum.get()
 }
 
-/// The integral of `e^-h(v) weight(v)` from 0 on, for a convex `h` with `h(0) = 0`, of which
-/// `slope` is the derivative and which gets large at about `guess`.
+/// The integral of `e^-h(v) weight(v)` over positive v, for a convex `h` with `h(0) = 0` and the
+/// derivative `slope`. `guess` estimates where `h` is large.
 fn integral<'b>(
     guess: Value<'b>,
     h: impl Fn(Value<'b>) -> Value<'b>,
@@ -156,7 +155,7 @@ fn integral<'b>(
             left.set(left.get() - 1);
         },
     );
-    // Newton's steps from the right end on the right of a convex function's root.
+    // Newton's iteration for a convex function converges from the right of the root.
     let step = b.var(end.get());
     left.set(b.u32(12));
     b.while_(
@@ -181,16 +180,16 @@ fn integral<'b>(
     sum.get() * end * (FRAC_PI_2 * rule.step)
 }
 
-/// Where `h`, whose derivatives at 0 are `slope` and `curvature`, is as large as the rule wants, if
-/// it is a parabola.
+/// Where the parabola with the derivatives `slope` and `curvature` at 0 reaches the value of `h` at
+/// which the integral is truncated.
 fn parabola_end<'b>(slope: Value<'b>, curvature: Value<'b>) -> Value<'b> {
     let reach = rule(slope).reach;
     let slope = slope.max(0.0);
     2.0 * reach / (slope + math::sqrt(slope * slope + 2.0 * reach * curvature))
 }
 
-/// `-(dP/da) / p` of the gamma distribution of shape `a` and scale 1 at `x`: how a sample moves
-/// with its shape. As on the CPU zero where `x` is not positive.
+/// `-(dP/da) / p` of the gamma distribution of shape `a` and scale 1 at `x`: the derivative of a
+/// sample with respect to the shape. As on the CPU, zero unless `x` is positive.
 pub fn gamma_sample_gradient<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
     let b = a.builder();
     let one = a.like(1.0);
@@ -229,8 +228,8 @@ pub fn gamma_sample_gradient<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
     (a.is_nan() | x.is_nan()).select(a.like(f64::NAN), y)
 }
 
-/// `-(dI/da) / p / (1 - x)` of the beta distribution of `a` and `total - a`, which stays as it is,
-/// at `x`. As on the CPU zero where `x` is not positive.
+/// `-(dI/da) / p / (1 - x)` of the beta distribution of `a` and `total - a`, with constant
+/// `total - a`, at `x`. As on the CPU, zero unless `x` is positive.
 pub fn beta_sample_gradient<'b>(x: Value<'b>, a: Value<'b>, total: Value<'b>) -> Value<'b> {
     let b = a.builder();
     let one = a.like(1.0);
@@ -268,7 +267,8 @@ pub fn beta_sample_gradient<'b>(x: Value<'b>, a: Value<'b>, total: Value<'b>) ->
         },
         || {
             let sign = d.ge(0).select(one, -one);
-            // log(1 + x (e^(s v) - 1)) = s v + log(1 + (1 - x) (e^(-s v) - 1)): of the smaller one.
+            // log(1 + x (e^(s v) - 1)) = s v + log(1 + (1 - x) (e^(-s v) - 1)): the smaller one is
+            // used.
             let (part, turned) = (low.select(cx, cy), low.select(sign, -sign));
             let slope = sign * distance;
             result.set(integral(

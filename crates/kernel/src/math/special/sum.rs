@@ -4,7 +4,7 @@ use super::super::{double, single};
 use crate::builder::{Value, Var};
 use crate::types::ScalarType;
 
-/// `hi + lo`, `lo` small beside `hi`.
+/// `hi + lo`, with `lo` small compared with `hi`.
 #[derive(Copy, Clone)]
 pub struct Sum<'b> {
     pub hi: Value<'b>,
@@ -12,7 +12,7 @@ pub struct Sum<'b> {
 }
 
 impl<'b> Sum<'b> {
-    /// One number.
+    /// The sum of a number and 0.
     pub fn exact(hi: Value<'b>) -> Sum<'b> {
         Sum { hi, lo: hi.like(0.0) }
     }
@@ -29,7 +29,7 @@ impl<'b> Sum<'b> {
     }
 }
 
-/// A variable that holds a [`Sum`].
+/// A variable of type [`Sum`].
 #[derive(Copy, Clone)]
 pub struct SumVar<'b> {
     hi: Var<'b>,
@@ -37,18 +37,18 @@ pub struct SumVar<'b> {
 }
 
 impl<'b> SumVar<'b> {
-    /// One that holds a number.
+    /// A variable with an initial value.
     pub fn new(number: Value<'b>) -> SumVar<'b> {
         let b = number.builder();
         SumVar { hi: b.var(number), lo: b.var(number.like(0.0)) }
     }
 
-    /// What it holds.
+    /// The current value.
     pub fn get(self) -> Sum<'b> {
         Sum { hi: self.hi.get(), lo: self.lo.get() }
     }
 
-    /// Has it hold another.
+    /// Assigns a value.
     pub fn set(self, sum: Sum<'b>) {
         self.hi.set(sum.hi);
         self.lo.set(sum.lo);
@@ -79,31 +79,31 @@ pub fn two_product<'b>(a: Value<'b>, b: Value<'b>) -> Sum<'b> {
     }
 }
 
-/// `x` without its sign, by its bits: subnormal numbers stay.
+/// The absolute value of `x`, by its bits: subnormal numbers are kept.
 pub fn magnitude(x: Value<'_>) -> Value<'_> {
     let unsigned = x.scalar().unsigned();
     (x.bitcast(unsigned) & !x.like(-0.0).bitcast(unsigned)).bitcast(x.scalar())
 }
 
-/// `y` with its sign flipped where that of `x` is set, by its bits.
+/// `y` with its sign flipped if `x` is negative, by the bits.
 pub fn flipped_by<'b>(y: Value<'b>, x: Value<'b>) -> Value<'b> {
     let unsigned = x.scalar().unsigned();
     let sign = x.bitcast(unsigned) & x.like(-0.0).bitcast(unsigned);
     (y.bitcast(unsigned) ^ sign).bitcast(y.scalar())
 }
 
-/// `x * factor` for a positive factor of 2^-100 to 2^60, where `x` may be subnormal, or the product
-/// of a tiny `x`.
+/// `x * factor` for a positive factor of 2^-100 to 2^60; `x` may be subnormal, and so may the
+/// product for a tiny `x`.
 pub fn product<'b>(x: Value<'b>, factor: Value<'b>) -> Value<'b> {
     if x.scalar() == ScalarType::F64 { double::product(x, factor) } else { single::product(x, factor) }
 }
 
-/// `x + y`, where both may be subnormal.
+/// `x + y`; both may be subnormal.
 pub fn sum<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     if x.scalar() == ScalarType::F64 { double::sum(x, y) } else { single::sum(x, y) }
 }
 
-/// The power of two by which results are lifted that may be subnormal in the end.
+/// The power of two by which intermediate results are scaled if the final result may be subnormal.
 pub fn lift(scalar: ScalarType) -> u32 {
     if scalar == ScalarType::F64 { 640 } else { 64 }
 }
@@ -153,11 +153,11 @@ pub fn log_sum(x: Value<'_>) -> Sum<'_> {
     }
 }
 
-/// `a * b + c`, rounded once or nearly: what a fused multiply-add gives, on every adapter.
+/// `a * b + c`, rounded once or nearly so, as by a fused multiply-add, on every adapter.
 pub fn fused<'b>(a: Value<'b>, b: Value<'b>, c: Value<'b>) -> Value<'b> {
     let p = two_product(a, b);
     let s = two_sum(p.hi, c);
     let rest = s.lo + p.lo;
-    // Without a rest the sum is as it is: a zero keeps its sign.
+    // If the rounding error is 0 the sum is returned unchanged, so that a zero keeps its sign.
     (p.hi.is_inf() | p.hi.is_nan() | s.hi.is_inf() | rest.eq(0)).select(s.hi, s.hi + rest)
 }

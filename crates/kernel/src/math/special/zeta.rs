@@ -1,8 +1,8 @@
-//! The Hurwitz zeta function, and the polygamma functions made of it.
+//! The Hurwitz zeta function, from which the polygamma functions follow.
 //!
-//! Ten terms of the series and the Euler-Maclaurin formula (DLMF 2.10). Left of zero, where the
-//! exponent must be an integer, the series over all integers and one from there on are all that is
-//! needed: constant time for every argument.
+//! Ten terms of the series and the Euler-Maclaurin formula (DLMF 2.10). For negative q, where the
+//! exponent must be an integer, two further series suffice, so the time is constant for every
+//! argument.
 
 use super::sum::{lift, lowered, pow_lifted};
 use super::tables::EULER_MACLAURIN;
@@ -16,8 +16,8 @@ const TERMS: u32 = 10;
 /// `sum of (q + k)^-s` over k from 0, for s > 1 and q > 0.
 fn series<'b>(s: Value<'b>, q: Value<'b>) -> Value<'b> {
     let b = s.builder();
-    // About the exponent of the largest term: the bits of q are linear in its logarithm, nearly.
-    // Small terms are lifted, so that none is subnormal.
+    // Estimates the exponent of the largest term: the bits of q are nearly linear in its logarithm.
+    // Small terms are scaled up, so that none is subnormal.
     let unsigned = s.scalar().unsigned();
     let digits = if s.scalar() == ScalarType::F64 { 52 } else { 23 };
     let exponent = (q.bitcast(unsigned) - q.like(1.0).bitcast(unsigned)).cast(s.scalar()) * 2f64.powi(-digits);
@@ -48,7 +48,7 @@ fn series<'b>(s: Value<'b>, q: Value<'b>) -> Value<'b> {
     let total = sum.get() + tail.get();
     let total = sum.get().is_inf().select(sum.get(), total);
     let result = b.var(lifted.select(lowered(total), total));
-    // Where the powers are far below the result, the integral and half a term are all that counts.
+    // Where the powers are far below the result, only the integral and half a term contribute.
     let large = q.gt(2f64.powi(if s.scalar() == ScalarType::F64 { 60 } else { 30 }));
     b.if_(large, || {
         let sum = pow_lifted(q, 1.0 - s, large) * (math::reciprocal(s - 1.0) + math::div(s.like(0.5), q));
@@ -58,7 +58,7 @@ fn series<'b>(s: Value<'b>, q: Value<'b>) -> Value<'b> {
 }
 
 /// `sum of (q + k)^-s` over k from 0. Infinite at s = 1 and where a term is; NaN for s < 1, for a
-/// negative q unless s is an integer, and for infinite arguments where CPU's is.
+/// negative q unless s is an integer, and for those infinite arguments for which it is on the CPU.
 pub fn zeta<'b>(s: Value<'b>, q: Value<'b>) -> Value<'b> {
     let b = s.builder();
     let zero = q.is_zero();
@@ -67,18 +67,18 @@ pub fn zeta<'b>(s: Value<'b>, q: Value<'b>) -> Value<'b> {
     let plain = s.gt(1.0) & !pole & !s.is_inf() & !q.is_inf();
     let exponent = plain.select(s, s.like(2.0));
     let sign = odd(exponent).select(s.like(-1.0), s.like(1.0));
-    // Left of zero, with f from q to the integer below, the sum over all integers less that below
-    // q: zeta(s, f) + (-1)^s (zeta(s, 1 - f) - zeta(s, 1 - q)). Beside zero, where f would round,
-    // q^-s + zeta(s, 1 + q).
+    // For negative q with the fraction f: the sum over all integers less the sum below q, zeta(s,
+    // f) + (-1)^s (zeta(s, 1 - f) - zeta(s, 1 - q)). Near zero, where f would be rounded, q^-s +
+    // zeta(s, 1 + q).
     let reflected = plain & left;
-    let beside = reflected & q.gt(-0.5);
+    let near_zero = reflected & q.gt(-0.5);
     let f = q - q.floor();
     let total = b.var(s.like(0.0));
-    b.if_(beside, || total.set(math::pow(q, -exponent)));
-    let rounds = (reflected & !beside).select(b.u32(3), 1);
+    b.if_(near_zero, || total.set(math::pow(q, -exponent)));
+    let rounds = (reflected & !near_zero).select(b.u32(3), 1);
     b.for_(b.u32(0), rounds, 1, |i| {
         let (first, second) = (i.eq(0), i.eq(1));
-        let at = first.select(beside.select(1.0 + q, f), second.select(1.0 - f, 1.0 - q));
+        let at = first.select(near_zero.select(1.0 + q, f), second.select(1.0 - f, 1.0 - q));
         let at = reflected.select(at, plain.select(q, s.like(1.0)));
         let weight = first.select(s.like(1.0), second.select(sign, -sign));
         let term = series(exponent, at);
@@ -91,7 +91,7 @@ pub fn zeta<'b>(s: Value<'b>, q: Value<'b>) -> Value<'b> {
     let result = q.is_inf().select(nan, result);
     let result = (left & s.ne(s.floor())).select(nan, result);
     let result = (s.is_nan() | q.is_nan()).select(nan, result);
-    // What decides first on CPU decides here, NaN of the other argument or not.
+    // Special cases are tested in the CPU's order, before NaN in the other argument.
     let result = pole.select(infinity, result);
     let result = s.lt(1.0).select(nan, result);
     s.eq(1.0).select(infinity, result)

@@ -9,7 +9,7 @@ use crate::text::names::*;
 use crate::types::ScalarType;
 
 impl<'t> Parser<'t, '_> {
-    /// A parameter's name and the one that it is known by, up to its type.
+    /// A parameter's name in the text and its own name, up to its type.
     pub(super) fn param_name(&mut self, kind: Kind, what: &str) -> Read<(Token<'t>, String)> {
         let token = self.new_name(kind, what)?;
         let own = self.tokens.peek().kind == Kind::Quoted;

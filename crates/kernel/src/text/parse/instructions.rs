@@ -1,4 +1,4 @@
-//! How values are made: instructions, and functions of the library.
+//! Parses definitions of values: instructions, and functions of the library.
 
 use super::{Named, Parser, Place, Read};
 use crate::builder::Value;
@@ -9,7 +9,7 @@ use crate::text::lex::{Kind, Token};
 use crate::text::names::*;
 use crate::types::{ScalarType, Type};
 
-/// Of a vector.
+/// The most lanes of a vector.
 const MAX_LANES: usize = 4;
 
 impl<'t, 'b> Parser<'t, 'b> {
@@ -37,8 +37,8 @@ impl<'t, 'b> Parser<'t, 'b> {
         }
         self.tokens.next += 1;
         let like = Some(ty.scalar);
-        // What the language has of integers alone, or of floats alone, the library has of the
-        // others.
+        // Some names are instructions on integers and library functions on floats, or the other way
+        // round.
         let library = match token.text {
             "div" | "min" | "max" => ty.scalar.is_float(),
             "abs" => !ty.scalar.is_float(),
@@ -69,18 +69,18 @@ impl<'t, 'b> Parser<'t, 'b> {
         self.define(token.at, ty, inst)
     }
 
-    /// The builder's, which keeps the signs of zeros that are chosen.
+    /// By the builder, which keeps the sign of a selected zero.
     fn select(&mut self, token: Token<'t>, ty: Type) -> Read<Value<'b>> {
         let like = Some(ty.scalar);
         let (cond, a, b) = (self.condition("select")?, self.next_value(like)?, self.next_value(like)?);
         if a.ty() != ty || b.ty() != ty {
             return Err(Wrong::new(token.at, format!("select of {}, {} gives no {ty}", a.ty(), b.ty())));
         }
-        // Not by the builder, which chooses between constants by their bits.
+        // Not by the builder, which selects between constants by their bits.
         self.define(token.at, ty, Inst::Select(cond.id, a.id, b.id))
     }
 
-    /// A function of the library: its arguments.
+    /// The arguments of a library function.
     fn function(&mut self, token: Token<'t>, ty: Type) -> Read<Value<'b>> {
         let Some((_, function)) = find(token.text) else {
             self.tokens.next -= 1;

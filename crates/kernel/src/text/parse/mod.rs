@@ -1,4 +1,4 @@
-//! Reads a kernel: each statement calls the builder, as who wrote the kernel did.
+//! The parser: each statement becomes a call of the builder.
 
 mod declarations;
 mod instructions;
@@ -17,7 +17,7 @@ use crate::types::{ScalarType, Type, Word};
 use rustc_hash::FxHashMap;
 use tokens::Tokens;
 
-/// Blocks in blocks: what reads and writes them goes as deep on its stack.
+/// The deepest nesting of blocks: the parser and the emitters are recursive.
 const MAX_DEPTH: usize = 100;
 
 type Read<T> = Result<T, Wrong>;
@@ -44,12 +44,12 @@ pub(super) fn kernel(text: &str) -> Read<Kernel> {
         parser.tokens.at()
     };
     let kernel = b.finish();
-    // What a single statement does not show, such as memory that is too large together.
+    // Mistakes that no single statement shows, such as too much memory in total.
     kernel.verify().map_err(|invalid| Wrong::new(at, invalid.what))?;
     Ok(kernel)
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Copy, Clone)]
 enum Named<'b> {
     Value(Value<'b>),
@@ -59,7 +59,7 @@ enum Named<'b> {
     Matrix(MatrixId, MatrixType),
 }
 
-/// An element of memory: what is loaded and stored.
+/// An element of memory, to load or to store.
 enum Place<'b> {
     Pointer(PointerId, Word, Value<'b>),
     Var(VarId, Type, Option<Value<'b>>),
@@ -70,7 +70,7 @@ struct Parser<'t, 'b> {
     tokens: Tokens<'t>,
     b: &'b Builder,
     names: FxHashMap<&'t str, Named<'b>>,
-    /// What is known to the ends of the open blocks.
+    /// The names that are visible to the ends of the open blocks.
     opened: Vec<&'t str>,
     depth: usize,
 }
@@ -143,7 +143,7 @@ impl<'t, 'b> Parser<'t, 'b> {
 
     // ---- operands
 
-    /// A value or a literal; of a literal that does not say its type, that is `like`.
+    /// A value or a literal; a literal without a type has the type `like`.
     fn value(&mut self, like: Option<ScalarType>) -> Read<Value<'b>> {
         let token = self.tokens.peek();
         match token.kind {
@@ -236,7 +236,7 @@ impl<'t, 'b> Parser<'t, 'b> {
         self.close(before)
     }
 
-    /// `{ ..`, up to what ends it.
+    /// `{ ..`, up to a token that ends it.
     fn open(&mut self) -> Read<()> {
         let at = self.tokens.at();
         self.tokens.sign("{")?;
@@ -247,7 +247,7 @@ impl<'t, 'b> Parser<'t, 'b> {
         self.statements()
     }
 
-    /// `}`, and the names that came since.
+    /// `}`, which removes the names that were defined since.
     fn close(&mut self, before: usize) -> Read<()> {
         self.tokens.sign("}")?;
         self.depth -= 1;
@@ -264,7 +264,7 @@ impl<'t, 'b> Parser<'t, 'b> {
         Ok(())
     }
 
-    /// What the builder keeps of `read`, as a block.
+    /// The statements that `read` appends, as a block.
     fn collected(&mut self, read: impl FnOnce(&mut Self) -> Read<()>) -> Read<Block> {
         let (b, mut result) = (self.b, Ok(()));
         let block = b.block(|| result = read(self));

@@ -1,4 +1,4 @@
-//! Stores, control flow, and what is done with matrices.
+//! Parses statements: stores, control flow, and operations on matrices.
 
 use super::{Parser, Place, Read};
 use crate::ir::*;
@@ -45,7 +45,7 @@ impl Parser<'_, '_> {
         let test = self.collected(Self::open)?;
         self.tokens.word("while")?;
         let cond = self.condition("while")?.id;
-        // What the test defines is known behind the loop.
+        // The definitions of the test are visible after the loop.
         let before = self.opened.len();
         let body = self.collected(|parser| {
             parser.statements()?;

@@ -1,17 +1,17 @@
-//! A walk over the tokens of a text.
+//! A cursor over the tokens of a text.
 
 use super::Read;
 use crate::text::Wrong;
 use crate::text::lex::{Kind, Token, unquoted};
 use crate::text::names::is_plain;
 
-/// The tokens of a text, and how far they are read.
+/// The tokens of a text, and the index of the next one.
 pub(super) struct Tokens<'t> {
     pub(super) tokens: Vec<Token<'t>>,
     pub(super) next: usize,
 }
 
-/// What is written there, for messages.
+/// The next token, for messages.
 fn found(token: Token<'_>) -> String {
     match token.kind {
         Kind::End => "the text ends".to_owned(),
@@ -68,7 +68,7 @@ impl<'t> Tokens<'t> {
         if self.take_if(Kind::Word, text) { Ok(()) } else { self.wanted(text) }
     }
 
-    /// A word that means something to `f`.
+    /// A word for which `f` returns a result.
     pub(super) fn word_of<T>(&mut self, what: &str, f: impl FnOnce(&str) -> Option<T>) -> Read<T> {
         let token = self.peek();
         match f(token.text).filter(|_| token.kind == Kind::Word) {

@@ -1,4 +1,4 @@
-//! Prints a kernel: one statement a line, in the order in which a builder made them.
+//! Prints a kernel: one statement per line, in the builder's order.
 
 mod statements;
 
@@ -18,19 +18,19 @@ struct Printer<'k> {
     k: &'k Kernel,
     out: String,
     depth: usize,
-    /// The name of each parameter, if it is written as it is.
+    /// The name of each parameter, if it needs no quotes.
     names: Vec<Option<&'k str>>,
     /// The value of each parameter that is a number.
     numbers: Vec<Option<ValueId>>,
-    /// What the text so far declares: so many of each, in order.
+    /// The numbers of declarations in the text so far, by kind.
     params: usize,
     pointers: PointerId,
     vars: VarId,
-    /// Values below are made by the text so far.
+    /// The text so far creates the values below this one.
     next: ValueId,
-    /// Which entry values are made, also from `next` on.
+    /// The entry values that the text so far creates, including values from `next` on.
     made: Vec<bool>,
-    /// What the line that is being written uses: literals and the like, in order; parameters;
+    /// The uses in the current line: literals and other entry values, in order; parameters;
     /// variables.
     literals: Vec<ValueId>,
     used_params: usize,
@@ -102,7 +102,7 @@ impl<'k> Printer<'k> {
         self.out.push('\n');
     }
 
-    // ---- declarations, where the builder's order asks for them
+    // ---- declarations, in the builder's order
 
     /// Declares the parameters below this one.
     fn params_below(&mut self, end: usize) {
@@ -140,9 +140,8 @@ impl<'k> Printer<'k> {
         }
     }
 
-    /// Makes the entry values below this one that a builder has made by now. The last of them are
-    /// made by the literals of the next line, if these are the same in the same order; others need
-    /// lines of their own.
+    /// Creates the entry values below `end`. The literals of the next line create the last of them,
+    /// if they are the same in the same order; the others need lines of their own.
     fn values_below(&mut self, end: ValueId, literals: &[ValueId]) {
         let entry = |id: &ValueId| self.k.values[*id as usize].inst.is_entry() && !self.made[*id as usize];
         let pending: Vec<ValueId> = (self.next..end).filter(entry).collect();
@@ -155,7 +154,7 @@ impl<'k> Printer<'k> {
         let own = (0..=new.len()).find(|&from| pending.ends_with(&new[from..])).unwrap_or(new.len());
         for &id in &pending[..pending.len() - (new.len() - own)] {
             if std::mem::replace(&mut self.made[id as usize], true) {
-                continue; // Made by a parameter that came before.
+                continue; // An earlier parameter created it.
             }
             match self.k.values[id as usize].inst {
                 Inst::Param(p) => self.params_below(p as usize + 1),
@@ -169,12 +168,12 @@ impl<'k> Printer<'k> {
         self.next = self.next.max(end);
     }
 
-    /// What comes before a line that makes the value below `end`, or none: declarations of what it
-    /// uses.
+    /// The declarations before a line that creates the value below `end`, or no value: parameters,
+    /// variables and entry values that the line uses.
     fn prepare(&mut self, end: Option<ValueId>) {
         let literals = std::mem::take(&mut self.literals);
         let (params, vars) = (std::mem::take(&mut self.used_params), std::mem::take(&mut self.used_vars));
-        // Parameters are declared in order, each a value among the literals.
+        // Parameters are declared in order; each number parameter creates an entry value.
         let new = literals.iter().copied().filter(|&id| !self.made[id as usize]);
         let numbers = (self.params..params).filter_map(|p| self.numbers[p]);
         let last = new.chain(numbers).max().map_or(0, |id| id + 1);
@@ -201,7 +200,7 @@ impl<'k> Printer<'k> {
         param.map_or_else(|| format!("@{id}"), |name| format!("@{name}"))
     }
 
-    /// A pointer that is used.
+    /// The use of a pointer.
     fn pointer(&mut self, id: PointerId) -> String {
         if let Some(PointerInfo { base: PointerBase::Param(p), .. }) = self.k.pointers.get(id as usize)
             && (*p as usize) < self.k.params.len()
@@ -211,7 +210,7 @@ impl<'k> Printer<'k> {
         self.pointer_name(id)
     }
 
-    /// A variable that is used, or an element of it.
+    /// The use of a variable, or of an element of an array.
     fn var(&mut self, id: VarId, index: Option<ValueId>) -> String {
         if (id as usize) < self.k.vars.len() {
             self.used_vars = self.used_vars.max(id + 1);
@@ -224,8 +223,8 @@ impl<'k> Printer<'k> {
         format!("[{}]", self.value(id, Some(ScalarType::U32)))
     }
 
-    /// A value that is used: a literal, or its name. Of a literal that is of another type than
-    /// `like`, with its type.
+    /// The use of a value: a literal, or its name. A literal of another type than `like` has its
+    /// type.
     fn value(&mut self, id: ValueId, like: Option<ScalarType>) -> String {
         match self.k.values.get(id as usize).map(|value| &value.inst) {
             Some(&Inst::Param(p)) if (p as usize) < self.k.params.len() => {
@@ -236,7 +235,7 @@ impl<'k> Printer<'k> {
                 self.literals.push(id);
                 self.literal(id, like)
             }
-            Some(Inst::Hole(i)) => format!("hole.{i}"),
+            Some(Inst::Placeholder(i)) => format!("placeholder.{i}"),
             _ => format!("%{id}"),
         }
     }

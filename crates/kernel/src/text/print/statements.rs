@@ -96,7 +96,7 @@ impl Printer<'_> {
         self.line(&text);
     }
 
-    /// A call by name: reading it makes the same values and variables.
+    /// A call by name: parsing it creates the same values and variables.
     fn call(&mut self, call: &Call) {
         let Call { function, ref arguments, result, ref values, ref vars, body: _ } = *call;
         let k = self.k;
@@ -204,7 +204,7 @@ impl Printer<'_> {
             | Inst::ConstFloat(_)
             | Inst::Builtin(_)
             | Inst::Param(_)
-            | Inst::Hole(_) => name.to_owned(),
+            | Inst::Placeholder(_) => name.to_owned(),
         }
     }
 }

@@ -1,0 +1,190 @@
+"""`kernels`: what drivers' compilers made of the kernels, from a file that
+TORCH_DML_PIPELINE_STATISTICS names. Works without torch.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+_WIDTH = 132
+
+# Each figure by the names that drivers give it: RADV (AMD), ANV (Intel), turnip (Qualcomm), NVK and
+# NVIDIA's own.
+_NAMES = {
+    "registers": (
+        "VGPRs",
+        "GRF registers",
+        "Max live registers",
+        "Registers used",
+        "Number of GPRs",
+        "Register Count",
+    ),
+    "spills": ("Spilled VGPRs", "Spills", "Spill Count", "STP Count", "Spills to memory"),
+    "fills": ("Fills", "Fill Count", "LDP Count", "Fills from memory"),
+    "scratch": ("Scratch size", "Scratch Memory Size", "SLM size", "Stack Size"),
+    "shared": ("LDS size", "Workgroup Memory Size", "Shared Memory Size"),
+    "waves": ("Subgroups per SIMD", "Max Waves Per Core", "Max warps/SM"),
+    "instructions": ("Instructions", "Instruction Count", "Instruction count"),
+    "cycles": ("Latency", "Cycles", "Cycle Count", "Static cycle count"),
+}
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a compiler made of a kernel, for one subgroup size. A figure that the driver does not
+    report is None.
+    """
+
+    adapter: str
+    driver: str
+    kernel: str
+    source: str
+    """The Rust type of the specialisation, with its modules."""
+    specialisation: str
+    id: str
+    """The hash of the kernel's content."""
+    workgroup: tuple[int, ...]
+    """Invocations of a workgroup."""
+    milliseconds: float
+    """The compiler's time, for all of the kernel's programs."""
+    error: str | None = None
+    """Why the driver refused the kernel."""
+    subgroup_size: int | None = None
+    registers: int | None = None
+    """Vector registers, in the GPU's own units."""
+    spills: int | None = None
+    """Registers, or stores of registers, that go to memory."""
+    fills: int | None = None
+    """Loads of spilled registers."""
+    scratch: int | None = None
+    """Bytes of private memory."""
+    shared: int | None = None
+    """Bytes of shared memory of a workgroup."""
+    waves: int | None = None
+    """Subgroups that fit into a compute unit, or a part of it, at a time."""
+    instructions: int | None = None
+    cycles: int | None = None
+    """The compiler's estimate."""
+
+    @property
+    def badness(self) -> tuple[bool, int, int, int]:
+        """What programs are sorted by, the worst first."""
+        return (self.error is not None, self.spills or 0, self.scratch or 0, self.instructions or 0)
+
+
+def run(file: str, *, rows: int, select: str | None, as_json: bool) -> int:
+    """Print the programs of a file, and return the exit status: 1 if a driver refused a kernel."""
+    found = [program for program in read(Path(file)) if select is None or select in program.kernel]
+    found.sort(key=lambda program: program.badness, reverse=True)
+    if as_json:
+        print(json.dumps([asdict(program) for program in found], indent=2))
+    else:
+        console = Console()
+        # In a narrow window the lines of a whole table are wrapped, as `devices` does.
+        console.width = max(console.width, _WIDTH)
+        console.print(_table(found[:rows]))
+        if len(found) > rows:
+            console.print(f"{len(found) - rows} more: --rows {len(found)}")
+        for program in found:
+            if program.error is not None:
+                console.print(f"{program.kernel} ({program.specialisation}): {program.error}", markup=False)
+        for adapter in sorted({program.adapter for program in found}):
+            console.print(summary([program for program in found if program.adapter == adapter]), markup=False)
+    return int(any(program.error is not None for program in found))
+
+
+def read(file: Path) -> list[Program]:
+    """Read the programs of a file, once each however often they were compiled.
+
+    Raises `RuntimeError` if the file cannot be read or a line is not such a pipeline's.
+    """
+    found: dict[tuple[str, str, int], Program] = {}
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RuntimeError(f"{file}: {error}") from error
+    for number, line in enumerate(lines, 1):
+        try:
+            programs = _programs(json.loads(line))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise RuntimeError(f"{file}, line {number}: not a line of TORCH_DML_PIPELINE_STATISTICS") from error
+        for i, program in enumerate(programs):
+            found.setdefault((program.adapter, program.id, i), program)
+    return list(found.values())
+
+
+def _programs(line: dict[str, Any]) -> list[Program]:
+    kernel = Program(
+        adapter=line["adapter"],
+        driver=line.get("driver") or "",
+        kernel=line["kernel"],
+        source=line.get("source") or "",
+        specialisation=line["specialisation"] or "",
+        id=line["id"],
+        workgroup=tuple(line["workgroup"]),
+        milliseconds=line["milliseconds"],
+        error=line.get("error"),
+    )
+    # A driver that reports nothing has kernels all the same.
+    return [_with_figures(kernel, executable) for executable in line.get("executables", ())] or [kernel]
+
+
+def _with_figures(kernel: Program, executable: dict[str, Any]) -> Program:
+    reported: dict[str, float] = executable["statistics"]
+
+    def figure(names: Sequence[str]) -> int | None:
+        numbers = [int(reported[name]) for name in names if name in reported]
+        # Intel's drivers report 0 registers where the count is not variable.
+        return next((number for number in numbers if number), numbers[0] if numbers else None)
+
+    figures = {name: figure(names) for name, names in _NAMES.items()}
+    return Program(**{**asdict(kernel), **figures, "subgroup_size": executable["subgroup_size"] or None})
+
+
+def summary(programs: Sequence[Program]) -> str:
+    """Describe the programs of one adapter in a line."""
+    spilling = [program for program in programs if program.spills]
+    parts = [f"{programs[0].adapter}: {len({program.id for program in programs})} kernels"]
+    if all(program.spills is None for program in programs):
+        parts.append("the driver does not report spills")
+    else:
+        worst = max(spilling, key=lambda program: program.spills or 0, default=None)
+        parts.append(f"{len(spilling)} spill" + (f" (worst: {worst.spills} in {worst.kernel})" if worst else ""))
+    if waves := _reported(program.waves for program in programs):
+        parts.append(f"waves at least {min(waves)}, {statistics.median_low(waves)} at the median")
+    if instructions := _reported(program.instructions for program in programs):
+        parts.append(f"longest {max(instructions):,} instructions")
+    if refused := sum(program.error is not None for program in programs):
+        parts.append(f"{refused} refused")
+    return ", ".join(parts)
+
+
+def _reported(figures: Iterable[int | None]) -> list[int]:
+    return [figure for figure in figures if figure is not None]
+
+
+def _table(programs: Sequence[Program]) -> Table:
+    table = Table(title="Kernels, the worst first", title_justify="left")
+    table.add_column("kernel", overflow="fold")
+    figures = ("subgroup_size", *_NAMES)
+    for figure in figures:
+        table.add_column(figure.replace("_size", ""), justify="right", no_wrap=True)
+    table.add_column("workgroup", no_wrap=True)
+    table.add_column("id", no_wrap=True)
+    for program in programs:
+        numbers = (getattr(program, figure) for figure in figures)
+        table.add_row(
+            program.kernel,
+            *("" if number is None else f"{number:,}" for number in numbers),
+            "x".join(map(str, program.workgroup)),
+            program.id[:8],
+        )
+    return table
