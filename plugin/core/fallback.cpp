@@ -22,7 +22,7 @@ namespace {
 struct Counter {
   std::mutex mutex;
   uint64_t total = 0;
-  std::map<std::string, uint64_t> by_name;
+  std::map<std::string, std::map<std::string, uint64_t>> by_name;  // then by reason
   std::set<std::string> warned;  // kept when the counters are reset
 };
 
@@ -78,7 +78,7 @@ std::optional<c10::Device> device_to_restore(const c10::OperatorHandle& op, cons
 
 template <c10::DispatchKey Cpu>
 void boxed_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  fallback(op, stack, Cpu);
+  fallback(op, stack, kNotWritten, Cpu);
 }
 
 // Also for PrivateUse1's key where the device is CUDA: CUDA's operators without a kernel here are
@@ -123,31 +123,33 @@ void check_same_device(const std::string& name, const c10::OperatorHandle& op, c
 
 void compose_instead(const std::string& name, Composition compose) { compositions().emplace(name, compose); }
 
-void count_fallback(const std::string& name) {
+void count_fallback(const std::string& name, const std::string& reason) {
   TORCH_CHECK_NOT_IMPLEMENTED(dml_fallback_is_error() == 0, "The operator '", name,
-                              "' has no dml kernel for these arguments, and TORCH_DML_FALLBACK=error forbids the CPU.");
+                              "' has no dml kernel for these arguments (", reason,
+                              "), and TORCH_DML_FALLBACK=error forbids the CPU.");
   bool first = false;
   {
     Counter& c = counter();
     const std::lock_guard<std::mutex> lock(c.mutex);
     ++c.total;
-    ++c.by_name[name];
+    ++c.by_name[name][reason];
     first = c.warned.insert(name).second;
   }
   if (first) {
-    warn("The operator '" + name +
-         "' has no dml kernel for these arguments and runs on the CPU. This is slower, and is a gap in torch-dml.");
+    warn("The operator '" + name + "' has no dml kernel for these arguments and runs on the CPU, which is slower: " +
+         reason);
   }
 }
 
-void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack, c10::DispatchKey cpu_key) {
+void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack, const std::string& reason,
+              c10::DispatchKey cpu_key) {
   const std::string name = name_of(op);
   check_same_device(name, op, *stack);
   if (const auto composition = compositions().find(name); composition != compositions().end()) {
-    warn("The operator '" + name + "' is composed of others, which is slower: " + dml_last_error());
+    warn("The operator '" + name + "' is composed of others, which is slower: " + reason);
     return composition->second(stack);
   }
-  count_fallback(name);
+  count_fallback(name, reason);
   for (size_t i = stack->size() - op.schema().arguments().size(); i < stack->size(); ++i) {
     at::IValue& value = (*stack)[i];
     if (value.isGenerator() && is_ours(value.toGenerator().device())) value = cpu_twin(value.toGenerator());
@@ -194,10 +196,18 @@ DML_EXPORT const char* dml_plugin_fallbacks_json() {
   dml::Counter& c = dml::counter();
   const std::lock_guard<std::mutex> lock(c.mutex);
   text = "{";
-  for (const auto& [name, count] : c.by_name) {
-    if (text.size() > 1) text += ", ";
+  for (const auto& [name, reasons] : c.by_name) {
+    text += text.size() > 1 ? ", " : "";
     dml::append_quoted(text, name);
-    text += ": " + std::to_string(count);
+    text += ": {";
+    const char* separator = "";
+    for (const auto& [reason, count] : reasons) {
+      text += separator;
+      dml::append_quoted(text, reason);
+      text += ": " + std::to_string(count);
+      separator = ", ";
+    }
+    text += "}";
   }
   text += "}";
   return text.c_str();

@@ -5,12 +5,12 @@
 
 namespace dml {
 
-// Operator names contain no other characters that JSON escapes.
+// Control characters become spaces.
 inline void append_quoted(std::string& out, std::string_view text) {
   out += '"';
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    out += c;
+    out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
   }
   out += '"';
 }

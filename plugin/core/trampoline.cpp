@@ -125,7 +125,7 @@ class Trampoline final : public c10::OperatorKernel {
     }
     Call call;
     if (!call.run(op_, writer.device(), args, nargs, results, nresults)) {
-      return fallback(handle, stack);
+      return fallback(handle, stack, dml_last_error());
     }
     c10::SmallVector<at::IValue, kInlineResults> out;
     for (size_t i = 0; i < nresults; ++i) {

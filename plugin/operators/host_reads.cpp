@@ -71,6 +71,8 @@ void to_cpu(at::IValue& value) {
 
 // Runs above autograd, as a composite does and the fallback does not: the gradient follows from the
 // copies and from the composite's operators on the CPU.
+constexpr const char* kReadsOnHost = "PyTorch's code for it reads tensors on the host";
+
 template <bool results_stay>
 void on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
@@ -80,11 +82,11 @@ void on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   }
   if (op.schema().is_mutable()) {
     const at::AutoDispatchBelowAutograd plain;  // in-place and out= overloads here have no gradients
-    return fallback(op, stack);
+    return fallback(op, stack, kReadsOnHost);
   }
   const std::string name = name_of(op);
   check_same_device(name, op, *stack);
-  count_fallback(name);
+  count_fallback(name, kReadsOnHost);
   c10::Device device(c10::kCPU);
   for (size_t i = stack->size() - op.schema().arguments().size(); i < stack->size(); ++i) {
     at::IValue& value = (*stack)[i];

@@ -105,7 +105,7 @@ struct Hot<Op, R(A...)> {
         c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name);
     torch::jit::Stack stack;
     (stack.push_back(boxed(args)), ...);
-    fallback(handle, &stack);
+    fallback(handle, &stack, dml_last_error());
     if constexpr (std::is_reference_v<R>) {
       return *written(std::forward<A>(args)...);
     } else if constexpr (!std::is_void_v<R>) {

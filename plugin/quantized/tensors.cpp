@@ -71,7 +71,7 @@ constexpr const char* kQuantizing[] = {
 void left_to_the_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   TORCH_CHECK_NOT_IMPLEMENTED(op.hasComputedKernelForDispatchKey(DispatchKey::QuantizedCPU), "Could not run '",
                               op.operator_name(), "' with quantised tensors: PyTorch has no kernel for them.");
-  fallback(op, stack, DispatchKey::QuantizedCPU);
+  fallback(op, stack, kNotWritten, DispatchKey::QuantizedCPU);
 }
 
 void run_as_plain(const c10::OperatorHandle& op, torch::jit::Stack* stack) {

@@ -30,7 +30,7 @@ using c10::kStrided;
 using c10::Scalar;
 
 void boxed(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  fallback(op, stack, c10::DispatchKey::SparseCsrCPU);
+  fallback(op, stack, kNotWritten, c10::DispatchKey::SparseCsrCPU);
 }
 
 template <class Op, class... Arguments>

@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from torch_dml._version import __version__
-from torch_dml.fallback import fallback_count, fallbacks, reset_fallbacks
+from torch_dml.fallback import fallback_count, fallback_reasons, fallbacks, reset_fallbacks
 from torch_dml.loader import is_loaded, load, supported_torch
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ __all__ = [
     "auto_batch_size",
     "compare",
     "fallback_count",
+    "fallback_reasons",
     "fallbacks",
     "is_loaded",
     "kernel",

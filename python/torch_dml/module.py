@@ -23,7 +23,7 @@ from torch_dml.device import (
     synchronize,
 )
 from torch_dml.engine import DeviceProperties
-from torch_dml.fallback import fallback_count, fallbacks, reset_fallbacks
+from torch_dml.fallback import fallback_count, fallback_reasons, fallbacks, reset_fallbacks
 from torch_dml.graphs import (
     Graph,
     GraphPool,
@@ -95,6 +95,7 @@ __all__ = [
     "empty_cache",
     "empty_host_cache",
     "fallback_count",
+    "fallback_reasons",
     "fallbacks",
     "get_amp_supported_dtype",
     "get_device_capability",

@@ -35,7 +35,12 @@ with warnings.catch_warnings(record=True) as caught:
     of_cpu = leaf.detach().cpu().requires_grad_()
     torch.linalg.svdvals(of_cpu).sum().backward()
     errors["gradient"] = (leaf.grad.cpu() - of_cpu.grad).abs().max().item()
-print(json.dumps({"errors": errors, "warnings": [str(w.message) for w in caught]}))
+print(json.dumps({
+    "errors": errors,
+    "warnings": [str(w.message) for w in caught],
+    "fallbacks": torch_dml.fallbacks(),
+    "reasons": torch_dml.fallback_reasons(),
+}))
 """
 
 
@@ -45,5 +50,9 @@ def test_the_cpu_takes_what_the_adapter_cannot_run() -> None:
     result = json.loads(done.stdout)
     for name, error in result["errors"].items():
         assert error < 1e-12, name
+    for name, reasons in result["reasons"].items():
+        assert sum(reasons.values()) == result["fallbacks"][name]
+        assert all("needs 64-bit floating point (float64)" in reason for reason in reasons), name
+    assert "aten::_linalg_svd" in result["reasons"]
     # Once for each operator.
     assert sum("aten::_linalg_svd" in message for message in result["warnings"]) == 1

@@ -21,12 +21,17 @@ def dtypes(*lists: list[torch.dtype] | torch.dtype) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("dtype", every, ids=lambda dtype: str(dtype).removeprefix("torch."))
 
 
-def refuses_float64(error: BaseException) -> bool:
-    """Whether the device reported that it lacks float64 for this, in the one error that names the
-    adapter.
+def says_no_float64(message: str) -> bool:
+    """Whether the device reported that it lacks float64 for a call, in the one sentence that names
+    the adapter.
     """
     said = f"needs 64-bit floating point (float64), which {torch.dml.get_device_name(0)} does not have"
-    return not HAS_FLOAT64 and isinstance(error, NotImplementedError) and said in str(error)
+    return not HAS_FLOAT64 and said in message
+
+
+def refuses_float64(error: BaseException) -> bool:
+    """Whether an error says that the device lacks float64 for a call."""
+    return isinstance(error, NotImplementedError) and says_no_float64(str(error))
 
 
 def sample(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
