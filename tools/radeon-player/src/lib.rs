@@ -10,8 +10,8 @@
 //! - [`shim`] stands before `ioctl` and keeps buffers, synchronisation objects and submissions.
 //! - [`pm4`] reads the packets of a submission.
 //! - [`memory`] is the GPU's address space.
-//! - [`dispatch`] makes a [`Dispatch`](dispatch::Dispatch) of the registers that packets set, and runs its workgroups
-//!   over threads.
+//! - [`queue`] carries the packets out; [`dispatch`] is what one launch is, and [`pool`] runs its workgroups over
+//!   threads.
 //! - [`isa`] decodes machine code, and [`execute`] carries it out.
 //! - [`fault`] is what a launch can do wrong; [`report`] has the options and counts.
 
@@ -21,5 +21,7 @@ pub mod fault;
 pub mod isa;
 pub mod memory;
 pub mod pm4;
+pub mod pool;
+pub mod queue;
 pub mod report;
 pub mod shim;

@@ -148,7 +148,7 @@ impl Memory {
     #[must_use]
     pub fn words(&self, address: u64) -> Option<&[u32]> {
         let mut bytes = PAGE - address % PAGE;
-        if address % 4 != 0 || !self.is_mapped(address, bytes) {
+        if !address.is_multiple_of(4) || !self.is_mapped(address, bytes) {
             return None;
         }
         while bytes < 1 << 24 && self.is_mapped(address + bytes, PAGE) {
@@ -281,6 +281,8 @@ impl Shadow {
 
     fn forget(&self, offset: u64, bytes: u64) {
         // SAFETY: whole pages of the shadow, which read as zero afterwards.
-        unsafe { libc::madvise(self.words.add((offset / 4) as usize) as *mut _, (bytes * 2) as usize, libc::MADV_DONTNEED) };
+        unsafe {
+            libc::madvise(self.words.add((offset / 4) as usize) as *mut _, (bytes * 2) as usize, libc::MADV_DONTNEED)
+        };
     }
 }

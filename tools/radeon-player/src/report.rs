@@ -1,6 +1,13 @@
 //! Options from the environment, and counts of what ran.
 
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+
+use crate::dispatch::Dispatch;
 
 /// On which side of the exact value approximate instructions put their result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +28,7 @@ pub struct Options {
     pub strict: bool,
     /// `RADEON_PLAYER_APPROXIMATE`: `up` or `down`.
     pub approximate: Side,
-    /// Whether [`Counts`] are kept: `RADEON_PLAYER_COUNTS` or `RADEON_PLAYER_SUM`.
+    /// Whether [`Counts`] are kept by kind: `RADEON_PLAYER_COUNTS`.
     pub count: bool,
     /// `RADEON_PLAYER_THREADS`: workgroups at a time; without it, the processors.
     pub threads: usize,
@@ -34,6 +41,46 @@ pub struct Options {
     /// `RADEON_PLAYER_FAULTS`: `continue` reports a fault and goes on with the next launch; otherwise the device is
     /// lost.
     pub go_on: bool,
+}
+
+impl Options {
+    /// Those of this process. What is not understood is said and left out.
+    #[must_use]
+    pub fn from_environment() -> Self {
+        Self::read(|name| std::env::var(format!("RADEON_PLAYER_{name}")).ok().filter(|value| !value.is_empty()))
+    }
+
+    fn read(get: impl Fn(&str) -> Option<String>) -> Self {
+        let flag = |name: &str| get(name).is_some_and(|value| value != "0");
+        let number = |name: &str| {
+            let value = get(name)?;
+            let number = value.parse().ok();
+            if number.is_none() {
+                eprintln!("radeon-player: RADEON_PLAYER_{name}={value} is no number");
+            }
+            number
+        };
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+        let (counts, sum) = (get("COUNTS").map(PathBuf::from), flag("SUM"));
+        Self {
+            strict: flag("STRICT"),
+            approximate: match get("APPROXIMATE").as_deref() {
+                None | Some("nearest") => Side::Nearest,
+                Some("up") => Side::Up,
+                Some("down") => Side::Down,
+                Some(other) => {
+                    eprintln!("radeon-player: RADEON_PLAYER_APPROXIMATE={other} is neither up nor down");
+                    Side::Nearest
+                }
+            },
+            count: counts.is_some(),
+            threads: number("THREADS").filter(|&threads| threads > 0).unwrap_or_else(processors),
+            trace: number("TRACE").unwrap_or(0) as u32,
+            sum,
+            counts,
+            go_on: get("FAULTS").as_deref() == Some("continue"),
+        }
+    }
 }
 
 /// Kinds of wave instructions that are counted.
@@ -111,5 +158,153 @@ impl Counts {
         self.bank_conflicts += other.bank_conflicts;
         self.bytes_loaded += other.bytes_loaded;
         self.bytes_stored += other.bytes_stored;
+    }
+}
+
+/// What ran in this process.
+#[derive(Debug, Default)]
+pub struct Record {
+    kernels: FxHashMap<Key, Sum>,
+}
+
+/// Launches that differ in these are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Key {
+    hash: u64,
+    threads: [u32; 3],
+    wave: u32,
+    registers: u32,
+    shared: u32,
+    scratch: u32,
+    bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Sum {
+    launches: u64,
+    workgroups: u64,
+    waves: u64,
+    counts: Counts,
+    time: Duration,
+}
+
+impl Record {
+    /// Adds a launch of a kernel that has this hash and so many words of code.
+    pub fn add(&mut self, hash: u64, dispatch: &Dispatch, words: usize, counts: &Counts, time: Duration) {
+        let key = Key {
+            hash,
+            threads: dispatch.threads,
+            wave: dispatch.wave,
+            registers: dispatch.vector_registers(),
+            shared: dispatch.shared(),
+            scratch: dispatch.scratch,
+            bytes: words * 4,
+        };
+        let sum = self.kernels.entry(key).or_default();
+        sum.launches += 1;
+        sum.workgroups += dispatch.group_count();
+        sum.waves += dispatch.group_count() * u64::from(dispatch.waves());
+        sum.counts.add(counts);
+        sum.time += time;
+    }
+
+    /// Writes what options ask for, at the end of the process.
+    pub fn write(&self, options: &Options) {
+        if options.sum {
+            let (mut launches, mut counts, mut time) = (0, Counts::default(), Duration::ZERO);
+            for sum in self.kernels.values() {
+                launches += sum.launches;
+                counts.add(&sum.counts);
+                time += sum.time;
+            }
+            let seconds = time.as_secs_f64();
+            let rate = counts.instructions as f64 / seconds.max(1e-9) / 1e6;
+            eprintln!(
+                "radeon-player: {launches} launches, {} wave instructions, {seconds:.2} s, {rate:.1} million a second",
+                counts.instructions
+            );
+        }
+        let Some(path) = &options.counts else { return };
+        if self.kernels.is_empty() {
+            return;
+        }
+        let lines = self.lines();
+        let open = std::fs::OpenOptions::new().append(true).create(true).open(path);
+        // In one call: several processes append to the file.
+        if let Err(error) = open.and_then(|mut file| file.write_all(lines.as_bytes())) {
+            eprintln!("radeon-player: RADEON_PLAYER_COUNTS={}: {error}", path.display());
+        }
+    }
+
+    /// A line of JSON for each kernel.
+    fn lines(&self) -> String {
+        let mut kernels: Vec<_> = self.kernels.iter().collect();
+        kernels.sort_by_key(|(key, _)| **key);
+        let mut text = String::new();
+        for (key, sum) in kernels {
+            let Key { hash, threads: [x, y, z], wave, registers, shared, scratch, bytes } = key;
+            let Sum { launches, workgroups, waves, counts, time } = sum;
+            let mut kinds = String::new();
+            for (name, count) in Kind::NAMES.iter().zip(counts.kinds) {
+                // A string takes all that is written.
+                let _ = write!(kinds, "\"{name}\": {count}, ");
+            }
+            let _ = writeln!(
+                text,
+                "{{\"code\": \"{hash:016x}\", \"threads\": [{x}, {y}, {z}], \"wave\": {wave}, \
+                 \"vector_registers\": {registers}, \"shared_memory\": {shared}, \"scratch\": {scratch}, \
+                 \"code_size\": {bytes}, \"launches\": {launches}, \"workgroups\": {workgroups}, \"waves\": {waves}, \
+                 \"instructions\": {}, {kinds}\"pairs\": {}, \"bank_conflicts\": {}, \"bytes_loaded\": {}, \
+                 \"bytes_stored\": {}, \"seconds\": {:.6}}}",
+                counts.instructions,
+                counts.pairs,
+                counts.bank_conflicts,
+                counts.bytes_loaded,
+                counts.bytes_stored,
+                time.as_secs_f64(),
+            );
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read() {
+        let none = Options::read(|_| None);
+        assert!(!none.strict && !none.count && none.threads > 0 && none.approximate == Side::Nearest);
+        let all = Options::read(|name| {
+            Some(
+                if name == "APPROXIMATE" {
+                    "down"
+                } else if name == "FAULTS" {
+                    "continue"
+                } else {
+                    "2"
+                }
+                .into(),
+            )
+        });
+        assert!(all.strict && all.count && all.sum && all.go_on && all.approximate == Side::Down);
+        assert_eq!((all.threads, all.trace, all.counts), (2, 2, Some("2".into())));
+    }
+
+    #[test]
+    fn kernels_are_lines_of_json() {
+        let registers = [0; crate::pm4::SHADER_REGISTER_COUNT as usize];
+        let dispatch = Dispatch::new(crate::isa::Generation::Rdna3, 1, &registers, [2, 1, 1], 0x8041);
+        let mut record = Record::default();
+        let mut counts = Counts { instructions: 5, ..Counts::default() };
+        counts.kinds[Kind::Matrix as usize] = 3;
+        record.add(7, &dispatch, 9, &counts, Duration::ZERO);
+        record.add(7, &dispatch, 9, &counts, Duration::ZERO);
+        let lines = record.lines();
+        assert_eq!(lines.lines().count(), 1);
+        for part in ["\"code\": \"0000000000000007\"", "\"launches\": 2", "\"instructions\": 10", "\"matrix\": 6"] {
+            assert!(lines.contains(part), "{lines}");
+        }
     }
 }

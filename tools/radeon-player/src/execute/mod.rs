@@ -1,9 +1,9 @@
 //! Executes workgroups.
 
 use crate::dispatch::Dispatch;
+use crate::fault::Fault;
 use crate::isa::Program;
 use crate::memory::Memory;
-use crate::fault::Fault;
 use crate::report::{Counts, Options};
 
 /// Runs one workgroup to its end.

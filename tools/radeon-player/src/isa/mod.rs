@@ -3,7 +3,7 @@
 use crate::fault::Fault;
 
 /// Whose encoding it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Generation {
     /// gfx10.1: RX 5700 XT.
     Rdna1,
