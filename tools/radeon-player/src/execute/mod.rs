@@ -1,10 +1,67 @@
 //! Executes workgroups.
+//!
+//! Each instruction has a handler: a function that carries it out for all lanes of a wave. A family of instructions is a
+//! file with a function `handler`, which finds the function by the assembler's name: a missing instruction is a line there.
+
+pub mod float;
+pub mod wave;
 
 use crate::dispatch::Dispatch;
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use crate::isa::Program;
+use crate::isa::instruction::Instruction;
 use crate::memory::Memory;
 use crate::report::{Counts, Options};
+use wave::Wave;
+
+/// What the waves of a workgroup share.
+pub struct Group<'a> {
+    /// The launch.
+    pub dispatch: &'a Dispatch,
+    /// The GPU's memory.
+    pub memory: &'a Memory,
+    /// How to play.
+    pub options: &'a Options,
+    /// What is counted.
+    pub counts: &'a mut Counts,
+    /// The workgroup's numbers.
+    pub id: [u32; 3],
+    /// Shared memory.
+    pub shared: Vec<u8>,
+    /// Scratch memory of all lanes of the workgroup: that of a lane is contiguous.
+    pub scratch: Vec<u8>,
+}
+
+/// What stops an instruction.
+#[derive(Debug)]
+pub struct Trap {
+    /// What went wrong.
+    pub kind: FaultKind,
+    /// The lane at fault.
+    pub lane: Option<u32>,
+    /// The memory that it was for.
+    pub address: Option<u64>,
+}
+
+impl Trap {
+    /// For a handler to return.
+    #[must_use]
+    pub fn new(kind: FaultKind) -> Box<Self> {
+        Box::new(Self { kind, lane: None, address: None })
+    }
+
+    /// For a handler of memory to return.
+    #[must_use]
+    pub fn at(kind: FaultKind, lane: usize, address: u64) -> Box<Self> {
+        Box::new(Self { kind, lane: Some(lane as u32), address: Some(address) })
+    }
+}
+
+/// What a handler returns.
+pub type Outcome = Result<(), Box<Trap>>;
+
+/// Carries out an instruction for a wave.
+pub type Handler<const N: usize> = fn(&mut Wave<N>, &Instruction, &mut Group) -> Outcome;
 
 /// Runs one workgroup to its end.
 ///

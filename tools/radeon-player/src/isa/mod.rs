@@ -1,5 +1,7 @@
 //! Machine code to instructions.
 
+pub mod instruction;
+
 use crate::fault::Fault;
 
 /// Whose encoding it is.

@@ -1,0 +1,181 @@
+//! A decoded instruction.
+
+use std::fmt;
+
+/// Where a value comes from or goes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Operand {
+    /// Nothing: reads as zero, and takes anything.
+    #[default]
+    None,
+    /// A vector register, the first of several if the value has more bits.
+    Vector(u16),
+    /// A scalar register by its number in the encoding: 106 is vcc, 125 m0, 126 exec.
+    Scalar(u16),
+    /// The condition bit, as a number.
+    Scc,
+    /// A number from the encoding.
+    Inline(Inline),
+    /// A word that follows the instruction.
+    Literal(u32),
+}
+
+/// A number from the encoding, which has a value for each size of the operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inline {
+    /// As 16 bits.
+    pub half: u16,
+    /// As 32 bits.
+    pub word: u32,
+    /// As 64 bits.
+    pub double: u64,
+}
+
+/// Of a vector instruction, what becomes of its first source before it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dpp {
+    /// From which lane of its row of 16 each lane takes the source; `NONE` if from none. For eights and quads the lane
+    /// counts within the row too.
+    pub from: [u8; 16],
+    /// Rows that take part.
+    pub rows: u8,
+    /// Banks of four lanes that take part.
+    pub banks: u8,
+    /// A lane that takes from none gets zero, instead of keeping its result.
+    pub zero: bool,
+    /// Lanes that are off give their value too.
+    pub inactive: bool,
+    /// Whether lanes move within eights: then a source lane that is off gives zero.
+    pub eights: bool,
+}
+
+impl Dpp {
+    /// No lane of the row.
+    pub const NONE: u8 = 255;
+}
+
+/// One instruction, ready to be carried out. The meaning of `offset` and the order of `source` are those of the assembler.
+#[derive(Clone, Debug, Default)]
+pub struct Instruction {
+    /// The assembler's mnemonic, without the suffix of its encoding.
+    pub name: &'static str,
+    /// Bytes from the start of the program.
+    pub at: u32,
+    /// Bytes of the encoding.
+    pub size: u8,
+    /// The result: of stores and scalar comparisons none.
+    pub to: Operand,
+    /// A second result: the lane mask of carries.
+    pub also: Operand,
+    /// Sources, in the assembler's order: address, data, base for memory.
+    pub source: [Operand; 4],
+    /// Which sources are negated, by bit; of packed instructions in their low half.
+    pub negate: u8,
+    /// Which sources lose their sign, by bit; of packed instructions which are negated in their high half.
+    pub absolute: u8,
+    /// Which sources of 16 bits are the high half of their register, by bit; bit 3 is that of the result.
+    pub high: u8,
+    /// Of packed and mixed instructions `op_sel_hi`.
+    pub high_of_high: u8,
+    /// The result is put between 0 and 1, or saturated.
+    pub clamp: bool,
+    /// The result is times 2 (1), times 4 (2), halved (3).
+    pub scale: u8,
+    /// Offset of a memory access; `offset0` of two; immediate of scalar instructions.
+    pub offset: i32,
+    /// Second offset of shared memory.
+    pub offset1: u8,
+    /// An atomic returns what memory had before (glc).
+    pub returns: bool,
+    /// Where the first source comes from.
+    pub dpp: Option<Box<Dpp>>,
+    /// The second of a pair.
+    pub second: Option<Box<Instruction>>,
+    /// Index of the instruction that a branch goes to.
+    pub target: u32,
+    /// Types of results and sources: see [`tables`](super::tables).
+    pub signature: &'static str,
+    /// Index of the encoding's name, for messages.
+    pub encoding: Encoding,
+}
+
+/// Families of encodings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)] // Names of the manual.
+pub enum Encoding {
+    #[default]
+    Sop1,
+    Sop2,
+    Sopk,
+    Sopc,
+    Sopp,
+    Smem,
+    Vop1,
+    Vop2,
+    Vopc,
+    Vop3,
+    Vop3p,
+    Vopd,
+    Vinterp,
+    Ds,
+    Flat,
+    Scratch,
+    Global,
+    Mubuf,
+    Mtbuf,
+    Mimg,
+    Exp,
+}
+
+impl fmt::Display for Operand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => write!(f, "off"),
+            Self::Vector(register) => write!(f, "v{register}"),
+            Self::Scalar(register @ 0..106) => write!(f, "s{register}"),
+            Self::Scalar(106) => write!(f, "vcc_lo"),
+            Self::Scalar(107) => write!(f, "vcc_hi"),
+            Self::Scalar(register @ 108..124) => write!(f, "ttmp{}", register - 108),
+            Self::Scalar(124) => write!(f, "null"),
+            Self::Scalar(125) => write!(f, "m0"),
+            Self::Scalar(126) => write!(f, "exec_lo"),
+            Self::Scalar(127) => write!(f, "exec_hi"),
+            Self::Scalar(register) => write!(f, "src{register}"),
+            Self::Scc => write!(f, "src_scc"),
+            Self::Inline(Inline { word, .. }) if (*word as i32) >= -16 && (*word as i32) <= 64 => {
+                write!(f, "{}", *word as i32)
+            }
+            Self::Inline(Inline { word, .. }) => write!(f, "{:?}", f32::from_bits(*word)),
+            Self::Literal(word) => write!(f, "{word:#x}"),
+        }
+    }
+}
+
+impl fmt::Display for Instruction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.name)?;
+        let mut separator = " ";
+        let all = [(&self.to, 3), (&self.also, 8)].into_iter().chain(self.source.iter().zip(0..));
+        for (operand, k) in all.filter(|(operand, _)| **operand != Operand::None) {
+            let (minus, bar) = (self.negate >> k & 1 != 0 && k < 3, self.absolute >> k & 1 != 0 && k < 3);
+            write!(f, "{separator}{}{}", if minus { "-" } else { "" }, if bar { "|" } else { "" })?;
+            write!(f, "{operand}{}{}", if self.high >> k & 1 != 0 { ".h" } else { "" }, if bar { "|" } else { "" })?;
+            separator = ", ";
+        }
+        if self.offset != 0 {
+            write!(f, " offset:{}", self.offset)?;
+        }
+        if self.offset1 != 0 {
+            write!(f, " offset1:{}", self.offset1)?;
+        }
+        for (word, there) in [("clamp", self.clamp), ("dpp", self.dpp.is_some()), ("glc", self.returns)] {
+            if there {
+                write!(f, " {word}")?;
+            }
+        }
+        if let Some(second) = &self.second {
+            write!(f, " :: {second}")?;
+        }
+        Ok(())
+    }
+}
