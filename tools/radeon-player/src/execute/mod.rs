@@ -3,8 +3,20 @@
 //! Each instruction has a handler: a function that carries it out for all lanes of a wave. A family of instructions is a
 //! file with a function `handler`, which finds the function by the assembler's name: a missing instruction is a line there.
 
+pub mod control;
+pub mod exchange;
 pub mod float;
+pub mod memory;
+pub mod names;
+pub mod run;
+pub mod scalar;
+pub mod scalar_memory;
+pub mod shared;
+pub mod strict;
+pub mod vector;
 pub mod wave;
+
+pub use run::Handlers;
 
 use crate::dispatch::Dispatch;
 use crate::fault::{Fault, FaultKind};
@@ -27,7 +39,7 @@ pub struct Group<'a> {
     /// The workgroup's numbers.
     pub id: [u32; 3],
     /// Shared memory.
-    pub shared: Vec<u8>,
+    pub shared: shared::Shared,
     /// Scratch memory of all lanes of the workgroup: that of a lane is contiguous.
     pub scratch: Vec<u8>,
 }
@@ -63,18 +75,43 @@ pub type Outcome = Result<(), Box<Trap>>;
 /// Carries out an instruction for a wave.
 pub type Handler<const N: usize> = fn(&mut Wave<N>, &Instruction, &mut Group) -> Outcome;
 
+/// Who carries out an instruction, by the name that it has on RDNA3 or its own.
+fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
+    let families = [
+        vector::handler::<N>,
+        scalar::handler::<N>,
+        memory::handler::<N>,
+        shared::handler::<N>,
+        scalar_memory::handler::<N>,
+        control::handler::<N>,
+        exchange::handler::<N>,
+    ];
+    let find = |name: &str| families.iter().find_map(|family| family(name));
+    find(name).or_else(|| find(&names::of_rdna3(name)))
+}
+
 /// Runs one workgroup to its end.
 ///
 /// # Errors
 ///
 /// The first fault of the workgroup.
 pub fn run_workgroup(
-    _program: &Program,
-    _dispatch: &Dispatch,
-    _id: [u32; 3],
-    _memory: &Memory,
-    _options: &Options,
-    _counts: &mut Counts,
+    program: &Program,
+    dispatch: &Dispatch,
+    id: [u32; 3],
+    memory: &Memory,
+    options: &Options,
+    counts: &mut Counts,
 ) -> Result<(), Fault> {
-    Ok(())
+    let shared = shared::Shared::new(dispatch.shared() as usize, options.strict);
+    let lanes = dispatch.waves() as usize * dispatch.wave as usize;
+    let scratch = vec![0xa5; lanes * dispatch.scratch as usize];
+    vector::set_side(options.approximate);
+    let mut group = Group { dispatch, memory, options, counts, id, shared, scratch };
+    let outcome = if dispatch.wave == 32 {
+        run::run::<32>(program, &mut group)
+    } else {
+        run::run::<64>(program, &mut group)
+    };
+    outcome.map_err(|fault| *fault)
 }

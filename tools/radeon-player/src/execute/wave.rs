@@ -34,6 +34,10 @@ pub struct Wave<const N: usize> {
     pub mode: u32,
     /// The wave has ended.
     pub done: bool,
+    /// What is known of its registers, in strict runs.
+    pub strict: Option<Box<super::strict::Strict>>,
+    /// The wave stands at a barrier, or has ended.
+    pub waiting: bool,
     /// Exec that `mask` was made for.
     masked: u64,
     mask: Row<N>,
@@ -55,6 +59,8 @@ impl<const N: usize> Wave<N> {
             index: 0,
             mode: 0,
             done: false,
+            strict: None,
+            waiting: false,
             masked: 0,
             mask: [0; N],
         }
@@ -66,6 +72,15 @@ impl<const N: usize> Wave<N> {
     pub fn exec(&self) -> u64 {
         let low = u64::from(self.scalars[EXEC as usize]);
         if N == 64 { low | u64::from(self.scalars[EXEC as usize + 1]) << 32 } else { low }
+    }
+
+    /// Turns lanes on and off.
+    #[inline(always)]
+    pub fn set_exec(&mut self, lanes: u64) {
+        self.scalars[EXEC as usize] = lanes as u32;
+        if N == 64 {
+            self.scalars[EXEC as usize + 1] = (lanes >> 32) as u32;
+        }
     }
 
     /// The row of all ones for lanes that are on and zero for others.

@@ -93,8 +93,10 @@ pub struct Instruction {
     pub second: Option<Box<Instruction>>,
     /// Index of the instruction that a branch goes to.
     pub target: u32,
-    /// Types of results and sources: see [`tables`](super::tables).
+    /// Types of sources: see [`tables`](super::tables).
     pub signature: &'static str,
+    /// Types of results.
+    pub results: &'static str,
     /// Index of the encoding's name, for messages.
     pub encoding: Encoding,
 }
