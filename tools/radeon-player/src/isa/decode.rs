@@ -219,7 +219,8 @@ impl Decoder<'_> {
             };
         }
         let to = bits(word, 0, 8);
-        let scalar_result = row.results.starts_with('m') || row.name.starts_with("v_readlane") || row.name == "v_readfirstlane_b32";
+        let scalar_result = row.results.starts_with('m')
+            || ["v_readlane", "v_readfirstlane", "v_s_"].iter().any(|start| row.name.starts_with(start));
         instruction.to = match () {
             () if row.name.starts_with("v_cmpx") => Operand::Scalar(EXEC),
             () if row.results.is_empty() => Operand::None,
@@ -309,7 +310,7 @@ impl Decoder<'_> {
         for k in 0..row.sources.len().min(3) {
             instruction.source[k] = Operand::Vector(bits(next, 8 * k as u32, 8) as u16);
         }
-        if row.name.contains("2addr") {
+        if ["2addr", "read2", "write2", "wrxchg2"].iter().any(|two| row.name.contains(two)) {
             instruction.offset = bits(word, 0, 8) as i32;
             instruction.offset1 = bits(word, 8, 8) as u8;
         } else {

@@ -157,11 +157,13 @@ impl fmt::Display for Instruction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.name)?;
         let mut separator = " ";
-        let all = [(&self.to, 3), (&self.also, 8)].into_iter().chain(self.source.iter().zip(0..));
+        // Bits of modifiers: those of sources, then the result's; a second result has none.
+        let all = [(&self.to, 3), (&self.also, 7)].into_iter().chain(self.source.iter().zip(0..));
         for (operand, k) in all.filter(|(operand, _)| **operand != Operand::None) {
-            let (minus, bar) = (self.negate >> k & 1 != 0 && k < 3, self.absolute >> k & 1 != 0 && k < 3);
+            let has = |bits: u8| bits >> k & 1 != 0;
+            let (minus, bar) = (has(self.negate) && k < 3, has(self.absolute) && k < 3);
             write!(f, "{separator}{}{}", if minus { "-" } else { "" }, if bar { "|" } else { "" })?;
-            write!(f, "{operand}{}{}", if self.high >> k & 1 != 0 { ".h" } else { "" }, if bar { "|" } else { "" })?;
+            write!(f, "{operand}{}{}", if has(self.high) { ".h" } else { "" }, if bar { "|" } else { "" })?;
             separator = ", ";
         }
         if self.offset != 0 {
@@ -175,9 +177,10 @@ impl fmt::Display for Instruction {
                 write!(f, " {word}")?;
             }
         }
-        if let Some(second) = &self.second {
-            write!(f, " :: {second}")?;
+        // What moves between lanes has the same instruction as a second.
+        match &self.second {
+            Some(second) if self.dpp.is_none() => write!(f, " :: {second}"),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
