@@ -6,7 +6,9 @@ use crate::fault::{Fault, FaultKind};
 use crate::isa::instruction::{Encoding, Instruction, Operand};
 use crate::isa::{Generation, Program};
 use crate::report::Kind;
+use std::cell::RefCell;
 use std::sync::OnceLock;
+use std::thread::LocalKey;
 use wave::{EXEC, Wave};
 
 /// How an instruction is carried out.
@@ -44,24 +46,29 @@ impl std::fmt::Debug for Handlers {
 }
 
 /// Sizes of waves.
-pub trait Size {
+pub trait Size<const N: usize>: Sized {
     /// The program's handlers for this size.
-    fn steps(program: &Program) -> &[Self]
-    where
-        Self: Sized;
+    fn steps(program: &Program) -> &[Self];
+    /// Waves that a thread has run, whose memory is used again.
+    fn used() -> &'static LocalKey<RefCell<Vec<Wave<N>>>>;
 }
 
-impl Size for Step<32> {
-    fn steps(program: &Program) -> &[Self] {
-        program.handlers.of_32.get_or_init(|| program.instructions.iter().map(bind).collect())
-    }
-}
+macro_rules! size {
+    ($lanes:literal, $handlers:ident) => {
+        impl Size<$lanes> for Step<$lanes> {
+            fn steps(program: &Program) -> &[Self] {
+                program.handlers.$handlers.get_or_init(|| program.instructions.iter().map(bind).collect())
+            }
 
-impl Size for Step<64> {
-    fn steps(program: &Program) -> &[Self] {
-        program.handlers.of_64.get_or_init(|| program.instructions.iter().map(bind).collect())
-    }
+            fn used() -> &'static LocalKey<RefCell<Vec<Wave<$lanes>>>> {
+                thread_local!(static USED: RefCell<Vec<Wave<$lanes>>> = const { RefCell::new(Vec::new()) });
+                &USED
+            }
+        }
+    };
 }
+size!(32, of_32);
+size!(64, of_64);
 
 fn missing<const N: usize>(_: &mut Wave<N>, _: &Instruction, _: &mut Group) -> Outcome {
     Err(Trap::new(FaultKind::Missing))
@@ -126,14 +133,19 @@ fn kind(instruction: &Instruction) -> Kind {
 /// Runs all waves of a workgroup to their end.
 pub fn run<const N: usize>(program: &Program, group: &mut Group) -> Result<(), Box<Fault>>
 where
-    Step<N>: Size,
+    Step<N>: Size<N>,
 {
     let steps = Step::<N>::steps(program);
     let dispatch = group.dispatch;
     let threads = dispatch.threads_of(group.id);
     let total: u32 = threads.iter().product();
     let count = total.div_ceil(N as u32);
-    let mut waves: Vec<Wave<N>> = (0..count).map(|index| start(group, threads, index, count)).collect();
+    let mut waves = Step::<N>::used().take();
+    waves.resize_with(waves.len().max(count as usize), Wave::new);
+    let mut rest = waves.split_off(count as usize);
+    for (index, wave) in waves.iter_mut().enumerate() {
+        start(wave, group, threads, index as u32, count);
+    }
     loop {
         let mut left = 0;
         for wave in waves.iter_mut().filter(|wave| !wave.done) {
@@ -145,6 +157,8 @@ where
             left += usize::from(!wave.done);
         }
         if left == 0 {
+            waves.append(&mut rest);
+            Step::<N>::used().set(waves);
             return Ok(());
         }
         group.shared.barrier();
@@ -152,9 +166,9 @@ where
 }
 
 /// A wave as a launch starts it.
-fn start<const N: usize>(group: &Group, threads: [u32; 3], index: u32, count: u32) -> Wave<N> {
+fn start<const N: usize>(wave: &mut Wave<N>, group: &Group, threads: [u32; 3], index: u32, count: u32) {
     let (dispatch, id, strict) = (group.dispatch, group.id, group.options.strict);
-    let mut wave = Wave::<N>::new();
+    wave.reset(dispatch.vector_registers() as usize);
     wave.index = index;
     wave.mode = dispatch.float_mode();
     let total: u32 = threads.iter().product();
@@ -194,7 +208,6 @@ fn start<const N: usize>(group: &Group, threads: [u32; 3], index: u32, count: u3
             wave.vectors[0][lane] = x | y << 10 | z << 20;
         }
     }
-    wave
 }
 
 /// Runs a wave to a barrier or to its end.

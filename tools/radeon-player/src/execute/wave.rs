@@ -15,6 +15,9 @@ pub const M0: u16 = 125;
 /// Number of exec.
 pub const EXEC: u16 = 126;
 
+/// What registers hold that nothing was written to: as a number, one that shows.
+const UNWRITTEN: u32 = 0xa5a5_a5a5;
+
 /// A value of each lane.
 pub type Row<const N: usize, T = u32> = [T; N];
 
@@ -38,6 +41,8 @@ pub struct Wave<const N: usize> {
     pub strict: Option<Box<super::strict::Strict>>,
     /// The wave stands at a barrier, or has ended.
     pub waiting: bool,
+    /// Rows that instructions compute in: their sources' and their result's. They have no meaning between instructions.
+    pub rooms: Option<Box<[[Row<N>; 2]; 4]>>,
     /// Exec that `mask` was made for.
     masked: u64,
     mask: Row<N>,
@@ -50,20 +55,28 @@ impl<const N: usize> Wave<N> {
     /// A wave with registers that hold what nobody meant.
     #[must_use]
     pub fn new() -> Self {
-        let vectors = vec![[0xa5a5_a5a5; N]; 257].into_boxed_slice();
+        let vectors = vec![[UNWRITTEN; N]; 257].into_boxed_slice();
         Self {
-            scalars: [0xa5a5_a5a5; 128],
+            scalars: [UNWRITTEN; 128],
             vectors: vectors.try_into().unwrap_or_else(|_| unreachable!("as many as were made")),
             scc: false,
             next: 0,
             index: 0,
             mode: 0,
+            waiting: false,
             done: false,
             strict: None,
-            waiting: false,
+            rooms: Some(Box::new([[[0; N]; 2]; 4])),
             masked: 0,
             mask: [0; N],
         }
+    }
+
+    /// Makes a wave that ran a new one, of a shader that has so many vector registers.
+    pub fn reset(&mut self, registers: usize) {
+        self.vectors[..registers.min(257)].fill([UNWRITTEN; N]);
+        self.scalars.fill(UNWRITTEN);
+        (self.scc, self.next, self.waiting, self.done, self.strict) = (false, 0, false, false, None);
     }
 
     /// Which lanes are on.

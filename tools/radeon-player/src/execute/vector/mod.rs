@@ -31,9 +31,9 @@ macro_rules! operations {
                     // The last count of arguments is not read, and a table may have no argument.
                     #[allow(unused_assignments, unused_mut, unused_variables, clippy::needless_range_loop)]
                     fn run<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, _: &mut Group) -> Outcome {
-                        let mut rooms = [[[0; N]; 2]; 3];
-                        let [first, second, third] = &mut rooms;
-                        let mut out = [[0; N]; 2];
+                        // Rows to compute in are the wave's, since zeros for new ones would take longer than most instructions.
+                        let Some(mut rooms) = wave.rooms.take() else { unreachable!("each instruction gives them back") };
+                        let [first, second, third, out] = &mut *rooms;
                         {
                             let mut rooms = [Some(first), Some(second), Some(third)].into_iter().flatten();
                             let mut at = 0;
@@ -51,14 +51,15 @@ macro_rules! operations {
                                     [$($limited)?]
                                 );
                             } else {
-                                for lane in 0..N {
+                                $crate::execute::vector::each(out, |out, lane| {
                                     $(let $argument = <$type as Value>::of($argument, lane);)*
                                     let result: $result = $body;
-                                    result.put(&mut out, lane);
-                                }
+                                    result.put(out, lane);
+                                });
                             }
                         }
-                        <$result as Value>::write(wave, instruction, &mut out);
+                        <$result as Value>::write(wave, instruction, out);
+                        wave.rooms = Some(rooms);
                         Ok(())
                     }
                     Some(run::<N>)
@@ -79,11 +80,19 @@ macro_rules! limited {
         for $lane in 0..$count {
             $($arguments)*
             let result: $result = $limited;
-            result.put(&mut $out, $lane);
+            result.put($out, $lane);
         }
     };
 }
 use limited;
+
+/// Calls a function for each lane. That it has the result's rows alone lets the compiler compute many lanes at once.
+#[inline(always)]
+fn each<const N: usize>(out: &mut lane::Rows<N>, f: impl Fn(&mut lane::Rows<N>, usize)) {
+    for lane in 0..N {
+        f(out, lane);
+    }
+}
 
 /// Who carries out an instruction of vector arithmetic, by its name.
 #[must_use]
