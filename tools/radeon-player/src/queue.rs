@@ -11,18 +11,18 @@ use crate::isa::{Generation, Program};
 use crate::memory::Memory;
 use crate::pm4::{self, Command, SHADER_REGISTER_COUNT, Source, Target, Unreadable};
 use crate::pool::{Job, Pool};
-use crate::report::{Options, Record};
+use crate::report::{Options, Record, append};
 
 /// What ends a submission.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Problem {
     /// A launch's.
-    #[error("launch {number} of kernel {hash:016x}: {fault}")]
+    #[error("launch {number} of kernel {hash:08x}: {fault}")]
     Launch {
         /// Which launch of the process.
         number: u32,
         /// The hash of its code, by which counts and disassemblies name it.
-        hash: u64,
+        hash: u32,
         /// What it did.
         fault: Fault,
     },
@@ -40,7 +40,7 @@ pub enum Problem {
 /// A kernel that ran.
 struct Kernel {
     program: Arc<Program>,
-    hash: u64,
+    hash: u32,
 }
 
 /// Where submissions go. There is one for all of a process's queues.
@@ -187,7 +187,7 @@ impl Queue {
             let done = outcome.as_ref().map_or(0, |counts| counts.instructions);
             let ([x, y, z], [tx, ty, tz]) = (dispatch.groups, dispatch.threads);
             eprintln!(
-                "radeon-player: launch {number}, kernel {hash:016x} at {:#x}, {x}x{y}x{z} workgroups of {tx}x{ty}x{tz} \
+                "radeon-player: launch {number}, kernel {hash:08x} at {:#x}, {x}x{y}x{z} workgroups of {tx}x{ty}x{tz} \
                  in waves of {}, {} bytes of shared memory, {} of scratch a lane: {done} instructions in {time:.1?}",
                 dispatch.code,
                 dispatch.wave,
@@ -206,7 +206,7 @@ impl Queue {
     }
 
     /// The decoded code at an address.
-    fn program(&mut self, address: u64) -> Result<(Arc<Program>, u64), Fault> {
+    fn program(&mut self, address: u64) -> Result<(Arc<Program>, u32), Fault> {
         let outside = || Fault::new(crate::fault::FaultKind::Other("code outside all buffers".into()), "", address);
         let code = self.memory.words(address).ok_or_else(outside)?;
         let kernels = self.kernels.entry(address).or_default();
@@ -215,18 +215,28 @@ impl Queue {
             return Ok((kernel.program.clone(), kernel.hash));
         }
         let program = Arc::new(Program::decode(self.generation, code, address)?);
-        let hash = fnv(program.code());
+        let padded = code[program.code().len()..].iter().take_while(|word| **word == PADDING);
+        let hash = hash(program.code().iter().chain(padded).copied());
+        if let Some(path) = &self.options.list {
+            let lines = program.instructions.iter().map(|it| format!("{:6x}  {it}\n", it.at));
+            append(path, &format!("kernel {hash:08x}\n{}", lines.collect::<String>()));
+        }
         kernels.push(Kernel { program: program.clone(), hash });
         Ok((program, hash))
     }
 }
 
-/// A hash of code that is the same in every process: FNV-1a of its bytes.
+/// What the driver's statistics call the hash of a shader: a CRC-32 without its last inversion, over the code and the
+/// padding that follows it.
 #[must_use]
-pub fn fnv(code: &[u32]) -> u64 {
-    let bytes = code.iter().flat_map(|word| word.to_le_bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+pub fn hash(words: impl Iterator<Item = u32>) -> u32 {
+    words.flat_map(u32::to_le_bytes).fold(u32::MAX, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(byte), |sum, _| sum >> 1 ^ if sum & 1 != 0 { 0xedb8_8320 } else { 0 })
+    })
 }
+
+/// `s_code_end`, which the driver pads code with.
+const PADDING: u32 = 0xbf9f_0000;
 
 /// The clock of timestamps: 100 MHz, as AMD's cards have it.
 fn clock() -> u64 {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
@@ -38,6 +38,8 @@ pub struct Options {
     pub sum: bool,
     /// `RADEON_PLAYER_COUNTS`: the file that counts are appended to, a line of JSON for each kernel.
     pub counts: Option<PathBuf>,
+    /// `RADEON_PLAYER_LIST`: the file that the instructions of each kernel are appended to, as text.
+    pub list: Option<PathBuf>,
     /// `RADEON_PLAYER_FAULTS`: `continue` reports a fault and goes on with the next launch; otherwise the device is
     /// lost.
     pub go_on: bool,
@@ -78,8 +80,17 @@ impl Options {
             trace: number("TRACE").unwrap_or(0) as u32,
             sum,
             counts,
+            list: get("LIST").map(PathBuf::from),
             go_on: get("FAULTS").as_deref() == Some("continue"),
         }
+    }
+}
+
+/// Appends text to a file in one call, since several processes may write to it; what goes wrong is said.
+pub fn append(path: &Path, text: &str) {
+    let open = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    if let Err(error) = open.and_then(|mut file| file.write_all(text.as_bytes())) {
+        eprintln!("radeon-player: {}: {error}", path.display());
     }
 }
 
@@ -170,7 +181,7 @@ pub struct Record {
 /// Launches that differ in these are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Key {
-    hash: u64,
+    hash: u32,
     threads: [u32; 3],
     wave: u32,
     registers: u32,
@@ -190,7 +201,7 @@ struct Sum {
 
 impl Record {
     /// Adds a launch of a kernel that has this hash and so many words of code.
-    pub fn add(&mut self, hash: u64, dispatch: &Dispatch, words: usize, counts: &Counts, time: Duration) {
+    pub fn add(&mut self, hash: u32, dispatch: &Dispatch, words: usize, counts: &Counts, time: Duration) {
         let key = Key {
             hash,
             threads: dispatch.threads,
@@ -228,12 +239,7 @@ impl Record {
         if self.kernels.is_empty() {
             return;
         }
-        let lines = self.lines();
-        let open = std::fs::OpenOptions::new().append(true).create(true).open(path);
-        // In one call: several processes append to the file.
-        if let Err(error) = open.and_then(|mut file| file.write_all(lines.as_bytes())) {
-            eprintln!("radeon-player: RADEON_PLAYER_COUNTS={}: {error}", path.display());
-        }
+        append(path, &self.lines());
     }
 
     /// A line of JSON for each kernel.
@@ -251,7 +257,7 @@ impl Record {
             }
             let _ = writeln!(
                 text,
-                "{{\"code\": \"{hash:016x}\", \"threads\": [{x}, {y}, {z}], \"wave\": {wave}, \
+                "{{\"code\": {hash}, \"threads\": [{x}, {y}, {z}], \"wave\": {wave}, \
                  \"vector_registers\": {registers}, \"shared_memory\": {shared}, \"scratch\": {scratch}, \
                  \"code_size\": {bytes}, \"launches\": {launches}, \"workgroups\": {workgroups}, \"waves\": {waves}, \
                  \"instructions\": {}, {kinds}\"pairs\": {}, \"bank_conflicts\": {}, \"bytes_loaded\": {}, \
@@ -303,7 +309,7 @@ mod tests {
         record.add(7, &dispatch, 9, &counts, Duration::ZERO);
         let lines = record.lines();
         assert_eq!(lines.lines().count(), 1);
-        for part in ["\"code\": \"0000000000000007\"", "\"launches\": 2", "\"instructions\": 10", "\"matrix\": 6"] {
+        for part in ["\"code\": 7", "\"launches\": 2", "\"instructions\": 10", "\"matrix\": 6"] {
             assert!(lines.contains(part), "{lines}");
         }
     }

@@ -333,6 +333,11 @@ fn read_halves<'a, const N: usize>(w: &'a Wave<N>, i: &Instruction, k: usize, ro
 
 #[inline(always)]
 fn write_halves<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, rows: &mut Rows<N>) {
+    write_halves_to(wave, instruction, bit(instruction.high, 3), rows);
+}
+
+#[inline(always)]
+fn write_halves_to<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, high: bool, rows: &mut Rows<N>) {
     if instruction.scale != 0 || instruction.clamp {
         for word in &mut rows[0] {
             let value = half_to_float(*word as u16) * factor(instruction);
@@ -342,7 +347,7 @@ fn write_halves<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, r
     if wave.mode & OTHER_OUT == 0 {
         flush_halves(&mut rows[0]);
     }
-    write_half(wave, instruction.to, bit(instruction.high, 3), &rows[0]);
+    write_half(wave, instruction.to, high, &rows[0]);
 }
 
 macro_rules! half {
@@ -406,6 +411,30 @@ impl Value for Mixed {
     }
     fn put<const N: usize>(self, _: &mut Rows<N>, _: usize) {}
     fn write<const N: usize>(_: &mut Wave<N>, _: &Instruction, _: &mut Rows<N>) {}
+}
+
+/// An `f16` that goes to the half of its register that the instruction's name says. It is never read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct InHalf<const HIGH: bool>(pub f32);
+
+impl<const HIGH: bool> Value for InHalf<HIGH> {
+    const LIMITS: bool = true;
+    #[inline(always)]
+    fn read<'a, const N: usize>(w: &'a Wave<N>, i: &Instruction, k: usize, room: &'a mut Rows<N>) -> Read<'a, N> {
+        f32::read(w, i, k, room)
+    }
+    #[inline(always)]
+    fn of<const N: usize>(rows: Read<N>, lane: usize) -> Self {
+        Self(f32::of(rows, lane))
+    }
+    #[inline(always)]
+    fn put<const N: usize>(self, rows: &mut Rows<N>, lane: usize) {
+        Half(self.0).put(rows, lane);
+    }
+    #[inline(always)]
+    fn write<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, rows: &mut Rows<N>) {
+        write_halves_to(wave, instruction, HIGH, rows);
+    }
 }
 
 /// The old value of the result, which instructions like `v_fmac` add to. It is never written.

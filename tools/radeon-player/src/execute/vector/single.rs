@@ -1,6 +1,6 @@
 //! `f32`.
 
-use super::lane::{Half, Mixed, Own};
+use super::lane::{InHalf, Mixed, Own};
 
 /// The lesser, of a number and no number the number, of zeros the negative one.
 #[inline(always)]
@@ -110,5 +110,6 @@ super::operations! {
     "v_frexp_mant_f32"(a: f32) -> f32 { parts(a).1 }
     "v_div_fixup_f32"(a: f32, b: f32, c: f32) -> f32 { fix_quotient(a, b, c) }
     "v_fma_mix_f32"(a: Mixed, b: Mixed, c: Mixed) -> f32 { a.0.mul_add(b.0, c.0) }
-    "v_fma_mixlo_f16" | "v_fma_mixhi_f16"(a: Mixed, b: Mixed, c: Mixed) -> Half { Half(a.0.mul_add(b.0, c.0)) }
+    "v_fma_mixlo_f16"(a: Mixed, b: Mixed, c: Mixed) -> InHalf<false> { InHalf(a.0.mul_add(b.0, c.0)) }
+    "v_fma_mixhi_f16"(a: Mixed, b: Mixed, c: Mixed) -> InHalf<true> { InHalf(a.0.mul_add(b.0, c.0)) }
 }
