@@ -62,7 +62,14 @@ fn name(registers: Registers) -> String {
 
 /// What an instruction reads.
 fn sources(it: &Instruction, lanes: usize) -> impl Iterator<Item = Registers> + '_ {
-    let of = move |k: usize| words(it.signature.as_bytes().get(k).copied().unwrap_or(b'w'), lanes);
+    // With a scalar base, which no table lists, the address is an offset of one register.
+    let based = it.encoding == Encoding::Global && it.source.iter().any(|it| matches!(it, Operand::Scalar(_)));
+    let of = move |k: usize| match it.source[k] {
+        Operand::Scalar(_) if based => 2,
+        _ if based && k == 0 => 1,
+        _ if k == 2 && it.name.starts_with("v_wmma") => result_words(it, lanes),
+        _ => words(it.signature.as_bytes().get(k).copied().unwrap_or(b'w'), lanes),
+    };
     let named = it.source.iter().enumerate().map(move |(k, &first)| Registers { first, count: of(k) });
     // What accumulates reads its result.
     let accumulates = it.name.contains("fmac") || it.name.contains("_mac_") || it.name.contains("dot2acc");
@@ -70,8 +77,10 @@ fn sources(it: &Instruction, lanes: usize) -> impl Iterator<Item = Registers> + 
     named.chain(result).filter(|registers| registers.first != Operand::None)
 }
 
+/// How many registers the result has. Tables have those of matrices for waves of 64.
 fn result_words(it: &Instruction, lanes: usize) -> u16 {
-    words(it.results.as_bytes().first().copied().unwrap_or(b'w'), lanes)
+    let more = if it.name.starts_with("v_wmma") { 64 / lanes as u16 } else { 1 };
+    more * words(it.results.as_bytes().first().copied().unwrap_or(b'w'), lanes)
 }
 
 /// What an instruction writes.
