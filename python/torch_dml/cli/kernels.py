@@ -138,7 +138,7 @@ def run(file: str, *, rows: int, select: str | None, as_json: bool, counts: str 
     else:
         console = Console()
         # In a narrow window the lines of a whole table are wrapped, as `devices` does.
-        console.width = max(console.width, _WIDTH)
+        console.width = max(console.width, _WIDTH if counts is None else _WIDTH + 20)
         console.print(_table(found[:rows]))
         if len(found) > rows:
             console.print(f"{len(found) - rows} more: --rows {len(found)}")
@@ -265,19 +265,28 @@ def _table(programs: Sequence[Program]) -> Table:
     return table
 
 
+# Columns of the table, and the kinds that each has the sum of.
+_COLUMNS = {
+    "fma": ("multiply_add",),
+    "vector": ("vector",),
+    "special": ("transcendental",),
+    "matrix": ("matrix",),
+    "scalar": ("scalar", "scalar_memory"),
+    "memory": ("vector_memory",),
+    "shared": ("shared",),
+    "waits": ("wait", "barrier"),
+    "branches": ("branch",),
+}
+
+
 def _table_of_counts(programs: Sequence[Program], rows: int) -> Table:
     table = Table(title="What was executed, by instructions of waves", title_justify="left")
     table.add_column("kernel", overflow="fold")
-    for name in ("launches", "instructions", *_KINDS, "pairs", "bank_conflicts"):
-        table.add_column(name.replace("_", " "), justify="right")
+    for name in ("launches", "all", *_COLUMNS, "pairs", "conflicts"):
+        table.add_column(name, justify="right", no_wrap=True)
     ran = [(program, program.ran) for program in programs if program.ran is not None]
     for program, counts in sorted(ran, key=lambda item: item[1].instructions, reverse=True)[:rows]:
-        numbers = (
-            counts.launches,
-            counts.instructions,
-            *(counts.kinds[name] for name in _KINDS),
-            counts.pairs,
-            counts.bank_conflicts,
-        )
+        sums = [sum(counts.kinds[kind] for kind in kinds) for kinds in _COLUMNS.values()]
+        numbers = (counts.launches, counts.instructions, *sums, counts.pairs, counts.bank_conflicts)
         table.add_row(program.kernel, *(f"{number:,}" for number in numbers))
     return table
