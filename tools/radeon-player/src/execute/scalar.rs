@@ -322,6 +322,8 @@ fn logic<const N: usize>(name: &str) -> Option<Handler<N>> {
         // A quad is on if any of its lanes is.
         "s_wqm_b32" => word_set!(|a, _| whole_quads(a.into()) as u32),
         "s_wqm_b64" => double_set!(|a, _| whole_quads(a)),
+        "s_quadmask_b32" => word_set!(|a, _| quad_bits(a.into()) as u32),
+        "s_quadmask_b64" => double_set!(|a, _| quad_bits(a)),
         _ => return None,
     })
 }
@@ -338,6 +340,12 @@ fn field_signed(value: i64, how: u32, bits: u32) -> i64 {
         0 => 0,
         _ => (value << (64 - count)) >> (64 - count),
     }
+}
+
+/// A bit of each quad that has a lane.
+fn quad_bits(lanes: u64) -> u64 {
+    let any = whole_quads(lanes);
+    (0..16).fold(0, |bits, quad| bits | (any >> (4 * quad) & 1) << quad)
 }
 
 fn whole_quads(lanes: u64) -> u64 {

@@ -128,7 +128,10 @@ impl Strict {
             if exec == 0 || it.dpp.is_some() && registers.first == it.source[0] || reads_other_lanes(it) {
                 continue;
             }
-            // Matrix units and full accesses take all lanes that are on.
+            // What puts a byte in a register keeps the others, which may be undefined.
+            if it.name == "v_perm_b32" && registers.first == it.to {
+                continue;
+            }
             for register in first..(first + registers.count).min(256) {
                 let missing = exec & !self.written[register as usize];
                 if missing != 0 {

@@ -64,6 +64,17 @@ super::operations! {
         let short = |value: f32| (value.clamp(0.0, 1.0) * 65535.0).round_ties_even() as u16;
         pack(short(a), short(b))
     }
+    "v_cvt_norm_i16_f16"(a: Half) -> i16 { (a.0.clamp(-1.0, 1.0) * 32767.0).round_ties_even() as i16 }
+    "v_cvt_norm_u16_f16"(a: Half) -> u16 { (a.0.clamp(0.0, 1.0) * 65535.0).round_ties_even() as u16 }
+    "v_cvt_pk_norm_i16_f16" | "v_cvt_pknorm_i16_f16"(a: Half, b: Half) -> u32 {
+        let short = |value: f32| (value.clamp(-1.0, 1.0) * 32767.0).round_ties_even() as i16 as u16;
+        pack(short(a.0), short(b.0))
+    }
+    "v_cvt_pk_norm_u16_f16" | "v_cvt_pknorm_u16_f16"(a: Half, b: Half) -> u32 {
+        let short = |value: f32| (value.clamp(0.0, 1.0) * 65535.0).round_ties_even() as u16;
+        pack(short(a.0), short(b.0))
+    }
+    "v_cvt_off_f32_i4"(a: i32) -> f32 { (a << 28 >> 28) as f32 / 16.0 }
     "v_cvt_pk_u8_f32"(a: f32, b: u32, c: u32) -> u32 {
         let at = 8 * (b & 3);
         c & !(255 << at) | u32::from(a as u8) << at

@@ -5,6 +5,7 @@
 
 mod compare;
 mod conversion;
+mod division;
 mod double;
 mod half;
 mod integer;
@@ -101,6 +102,7 @@ pub fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
         single::find,
         integer::find,
         conversion::find,
+        division::find,
         half::find,
         double::find,
         packed::find,

@@ -1,6 +1,6 @@
 //! Two values of 16 bits in a register, and dot products of parts of registers.
 
-use super::lane::{Own, Pair};
+use super::lane::{Half, Own, Pair, Wide};
 use super::single::{max, min};
 use crate::execute::float::half_to_float;
 use crate::execute::{Group, Handler, Outcome, wave::Wave};
@@ -65,6 +65,14 @@ mod table {
         "v_dot2acc_f32_f16" | "v_dot2c_f32_f16"(a: u32, b: u32, c: Own<f32>) -> f32 {
             let pair = |word: u32| Pair([word, word >> 16].map(|bits| f64::from(half_to_float(bits as u16))));
             dot_halves(pair(a), pair(b), c.0)
+        }
+        "v_dot2_f16_f16"(a: u32, b: u32, c: Half) -> Wide {
+            let half = |word: u32| f64::from(half_to_float(word as u16));
+            Wide(half(a) * half(b) + half(a >> 16) * half(b >> 16) + f64::from(c.0))
+        }
+        "v_dot2_bf16_bf16"(a: u32, b: u32, c: u16) -> u16 {
+            let sum = brain(a << 16) * brain(b << 16) + brain(a) * brain(b) + brain(u32::from(c) << 16);
+            ::half::bf16::from_f64(sum).to_bits()
         }
         "v_dot2_f32_bf16"(a: u32, b: u32, c: f32) -> f32 {
             (brain(a << 16) * brain(b << 16) + brain(a) * brain(b) + f64::from(c)) as f32
