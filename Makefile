@@ -215,11 +215,14 @@ smoke-gpus: test-system $(package)
 # RADV's machine code for that GPU, executed: docs/design/radeon-player.md. A part is chosen by SHARD=0/20 or RADEON_TESTS=tests/pointwise.
 GPU ?= navi31
 RADEON_TESTS ?=
-.PHONY: test-radeon smoke-radeon
+.PHONY: test-radeon smoke-radeon ci-radeon
 test-radeon: test-system $(package)
 	$(if $(SHARD),TEST_SHARD=$(SHARD)) scripts/radeon.sh $(GPU) $(py) -m pytest -n $(JOBS) --dist loadfile $(RADEON_TESTS)
 smoke-radeon: test-system $(package)
 	scripts/radeon.sh $(GPU) $(py) -m pytest -n $(JOBS) --dist loadfile -m smoke $(RADEON_TESTS)
+# What runs at every commit: the smoke tests, and the recorded bits of pointwise results but those of float64, which take long.
+ci-radeon: smoke-radeon
+	scripts/radeon.sh $(GPU) $(py) -m pytest -n $(JOBS) --dist load tests/pointwise/test_bits.py -k "not float64"
 
 # Installs what it needs itself. Wine's prefix and what is built are in target.
 .PHONY: test-windows
