@@ -29,6 +29,14 @@ struct Registers {
     count: u16,
 }
 
+/// How many loads a counter counts.
+const MOST: usize = 63;
+
+/// Whether these are of a scalar load.
+fn is_scalar(registers: &Registers) -> bool {
+    matches!(registers.first, Operand::Scalar(_))
+}
+
 /// How many registers a type of a table has, for waves of `lanes`.
 fn words(kind: u8, lanes: usize) -> u16 {
     match kind {
@@ -179,6 +187,13 @@ impl Strict {
             }
             _ => {}
         }
+        // With as many on their way as the counters hold, the next one waits for the oldest.
+        if self.memory.len() > MOST {
+            self.memory.pop_front();
+        }
+        if self.shared.len() > MOST && !self.shared.iter().any(is_scalar) {
+            self.shared.pop_front();
+        }
         if let Some(second) = it.second.as_ref().filter(|_| it.dpp.is_none()) {
             self.after::<N>(exec, second);
         }
@@ -199,19 +214,18 @@ impl Strict {
         while self.memory.len() > memory as usize {
             self.memory.pop_front();
         }
-        let scalar = |registers: &Registers| matches!(registers.first, Operand::Scalar(_));
         match it.name {
             // RDNA4 counts the two apart.
-            "s_wait_kmcnt" if shared == 0 => self.shared.retain(|registers| !scalar(registers)),
+            "s_wait_kmcnt" if shared == 0 => self.shared.retain(|registers| !is_scalar(registers)),
             "s_wait_kmcnt" => {}
             "s_wait_dscnt" | "s_wait_loadcnt_dscnt" => {
-                while self.shared.iter().filter(|registers| !scalar(registers)).count() > shared as usize {
-                    let oldest = self.shared.iter().position(|registers| !scalar(registers));
+                while self.shared.iter().filter(|registers| !is_scalar(registers)).count() > shared as usize {
+                    let oldest = self.shared.iter().position(|registers| !is_scalar(registers));
                     oldest.and_then(|at| self.shared.remove(at));
                 }
             }
             // With scalar loads among them nothing is known to have arrived before all have.
-            _ if shared > 0 && self.shared.iter().any(scalar) => {}
+            _ if shared > 0 && self.shared.iter().any(is_scalar) => {}
             _ => {
                 while self.shared.len() > shared as usize {
                     self.shared.pop_front();
