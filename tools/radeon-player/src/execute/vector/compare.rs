@@ -113,16 +113,28 @@ fn class(bits: u64, mantissa_bits: u32, exponent_bits: u32) -> u32 {
     1 << if negative { below } else { above }
 }
 
+/// A class is that of the number as it stands: no subnormal is zero here, whatever the wave's mode.
+fn classify<A: Value, B: Value, const N: usize>(
+    wave: &mut Wave<N>,
+    instruction: &Instruction,
+    of: impl Fn(Read<N>, usize) -> u32,
+) -> Outcome {
+    let mode = std::mem::replace(&mut wave.mode, 0xf0);
+    let outcome = compare::<A, B, N>(wave, instruction, |a, b, lane| of(a, lane) & b[0][lane] != 0);
+    wave.mode = mode;
+    outcome
+}
+
 fn class_single<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, _: &mut Group) -> Outcome {
-    compare::<f32, u32, N>(wave, instruction, |a, b, lane| class(u64::from(a[0][lane]), 23, 8) & b[0][lane] != 0)
+    classify::<f32, u32, N>(wave, instruction, |a, lane| class(u64::from(a[0][lane]), 23, 8))
 }
 
 fn class_half<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, _: &mut Group) -> Outcome {
-    compare::<Half, u16, N>(wave, instruction, |a, b, lane| class(u64::from(a[0][lane] & 0xffff), 10, 5) & b[0][lane] != 0)
+    classify::<Half, u16, N>(wave, instruction, |a, lane| class(u64::from(a[0][lane] & 0xffff), 10, 5))
 }
 
 fn class_double<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, _: &mut Group) -> Outcome {
-    compare::<f64, u32, N>(wave, instruction, |a, b, lane| class(u64::of(a, lane), 52, 11) & b[0][lane] != 0)
+    classify::<f64, u32, N>(wave, instruction, |a, lane| class(u64::of(a, lane), 52, 11))
 }
 
 pub(super) fn find<const N: usize>(name: &str) -> Option<Handler<N>> {
