@@ -15,6 +15,9 @@
 //! - [`isa`] decodes machine code, and [`execute`] carries it out.
 //! - [`fault`] is what a launch can do wrong; [`report`] has the options and counts.
 
+// Nothing on other systems, where the workspace is built too.
+#![cfg(target_os = "linux")]
+
 pub mod dispatch;
 pub mod execute;
 pub mod fault;

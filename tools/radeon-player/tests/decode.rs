@@ -1,6 +1,8 @@
 //! The decoder against words whose meaning LLVM's disassembler agrees on: `decode/` has, for each generation, a line for
 //! most instructions, with random registers, constants and modifiers.
 
+#![cfg(target_os = "linux")]
+
 use radeon_player::isa::{Generation, Program};
 
 fn check(generation: Generation, texts: &str) {
