@@ -243,6 +243,25 @@ impl Memory {
         Ok(())
     }
 
+    /// What launches without a barrier between did to bytes that the command processor reads or writes now. For strict
+    /// runs.
+    ///
+    /// # Errors
+    ///
+    /// The first word that a launch wrote or, if it is written now, touched.
+    pub fn look(&self, address: u64, bytes: u64, write: bool) -> Result<(), Conflict> {
+        let barrier = self.barrier.load(Relaxed);
+        for at in (address & !3..address + bytes).step_by(4) {
+            for (word, wrote) in self.shadow().word(at & MASK).iter().zip([true, false]) {
+                let other = word.load(Relaxed);
+                if other > barrier && (wrote || write) {
+                    return Err(Conflict { other, wrote, address: at });
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Notes that a launch writes bytes that are mapped; what another wrote or read without a barrier between is a
     /// conflict. For strict runs. An atomic access is a write.
     ///

@@ -138,6 +138,7 @@ const SET_UCONFIG_REG: u32 = 0x79;
 const SET_SH_REG_INDEX: u32 = 0x9b;
 const SET_SH_REG_PAIRS: u32 = 0xba;
 const SET_SH_REG_PAIRS_PACKED: u32 = 0xbb;
+const SET_UCONFIG_REG_PAIRS: u32 = 0xbe;
 
 /// The event of `EVENT_WRITE` that waits for shaders.
 const CS_PARTIAL_FLUSH: u32 = 7;
@@ -227,7 +228,7 @@ fn words_of<const N: usize>(body: &[u32]) -> [u32; N] {
 fn packet(operation: u32, body: &[u32]) -> Vec<Command> {
     let one = match operation {
         NOP | CLEAR_STATE | CONTEXT_CONTROL | COND_EXEC | NUM_INSTANCES | PFP_SYNC_ME | PREAMBLE_CNTL | ACQUIRE_MEM
-        | REWIND | SET_CONFIG_REG | SET_CONTEXT_REG | SET_UCONFIG_REG => return Vec::new(),
+        | REWIND | SET_CONFIG_REG | SET_CONTEXT_REG | SET_UCONFIG_REG | SET_UCONFIG_REG_PAIRS => return Vec::new(),
         WAIT_REG_MEM => Command::Barrier,
         EVENT_WRITE if body[0] & 63 == CS_PARTIAL_FLUSH => Command::Barrier,
         EVENT_WRITE => return Vec::new(),

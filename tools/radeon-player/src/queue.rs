@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::dispatch::Dispatch;
 use crate::fault::Fault;
 use crate::isa::{Generation, Program};
-use crate::memory::Memory;
+use crate::memory::{Conflict, Memory};
 use crate::pm4::{self, Command, SHADER_REGISTER_COUNT, Source, Target, Unreadable};
 use crate::pool::{Job, Pool};
 use crate::report::{Options, Record, append};
@@ -32,6 +32,14 @@ pub enum Problem {
     /// A command that reaches outside all buffers.
     #[error("{0} at {1:#x}, outside all buffers")]
     Outside(&'static str, u64),
+    /// The command processor touches what a launch does without a barrier between.
+    #[error("{what} at {:#x}, which launch {} {} without a barrier between", .with.address, .with.other, if .with.wrote { "wrote" } else { "read" })]
+    Race {
+        /// What it does.
+        what: &'static str,
+        /// With which launch.
+        with: Conflict,
+    },
     /// A packet that the player lacks.
     #[error("the player lacks packet {0:#04x}")]
     Packet(u32),
@@ -120,13 +128,17 @@ impl Queue {
                 if !self.memory.read(from, &mut block) {
                     return Err(Problem::Outside("copy from", from));
                 }
+                self.look("copy", from, block.len(), false)?;
+                self.look("copy", to, block.len(), true)?;
                 self.write(to, &block)?;
             }
             Command::Fill { to, value, bytes } => {
                 let words = bytes as usize / 4;
+                self.look("fill", to, bytes as usize, true)?;
                 self.write(to, &value.to_le_bytes().repeat(words))?;
             }
             Command::Write { mut to, values, advance } => {
+                self.look("write", to, if advance { values.len() * 4 } else { 4 }, true)?;
                 for value in values {
                     self.write(to, &value.to_le_bytes())?;
                     to += if advance { 4 } else { 0 };
@@ -141,6 +153,14 @@ impl Queue {
 
     fn write(&self, to: u64, bytes: &[u8]) -> Result<(), Problem> {
         if self.memory.write(to, bytes) { Ok(()) } else { Err(Problem::Outside("write", to)) }
+    }
+
+    /// In strict runs, whether launches that may still run touch what a packet does.
+    fn look(&self, what: &'static str, address: u64, bytes: usize, write: bool) -> Result<(), Problem> {
+        if !self.options.strict {
+            return Ok(());
+        }
+        self.memory.look(address, bytes as u64, write).map_err(|with| Problem::Race { what, with })
     }
 
     fn copy_value(&mut self, from: Source, to: Target, bytes: usize) -> Result<(), Problem> {

@@ -1,5 +1,7 @@
 //! What strict runs notice that hardware does not, each by a program that does it and one that does not.
 
+#![cfg(target_os = "linux")]
+
 use std::sync::LazyLock;
 
 use radeon_player::dispatch::Dispatch;

@@ -14,6 +14,8 @@ pub fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
         "v_swap_b32" => swap,
         "v_permlane16_b32" => permute_rows::<N, false>,
         "v_permlanex16_b32" => permute_rows::<N, true>,
+        "v_permlane16_var_b32" => permute_rows_by_lane::<N, false>,
+        "v_permlanex16_var_b32" => permute_rows_by_lane::<N, true>,
         "v_permlane64_b32" => exchange_halves,
         _ => return None,
     })
@@ -72,6 +74,27 @@ fn permute_rows<const N: usize, const OTHER: bool>(
     let row = std::array::from_fn(|lane| {
         let row = (lane & !15) ^ if OTHER { 16 } else { 0 };
         let from = row + (numbers >> (4 * (lane & 15)) & 15) as usize;
+        match () {
+            () if inactive || exec >> from & 1 != 0 => source[from],
+            () if zero => 0,
+            () => old[lane],
+        }
+    });
+    wave.put(instruction.to, &row);
+    Ok(())
+}
+
+/// The same by numbers of the lanes' own.
+fn permute_rows_by_lane<const N: usize, const OTHER: bool>(
+    wave: &mut Wave<N>,
+    instruction: &Instruction,
+    _: &mut Group,
+) -> Outcome {
+    let (source, numbers) = (wave.words(instruction.source[0]), wave.words(instruction.source[1]));
+    let (exec, old) = (wave.exec(), wave.words(instruction.to));
+    let (inactive, zero) = (instruction.high & 1 != 0, instruction.high & 2 != 0);
+    let row = std::array::from_fn(|lane| {
+        let from = ((lane & !15) ^ if OTHER { 16 } else { 0 }) + (numbers[lane] & 15) as usize;
         match () {
             () if inactive || exec >> from & 1 != 0 => source[from],
             () if zero => 0,

@@ -10,6 +10,7 @@ pub mod memory;
 pub mod names;
 pub mod run;
 pub mod scalar;
+pub mod scalar_float;
 pub mod scalar_memory;
 pub mod shared;
 pub mod strict;
@@ -80,6 +81,7 @@ fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
     let families = [
         vector::handler::<N>,
         scalar::handler::<N>,
+        scalar_float::handler::<N>,
         memory::handler::<N>,
         shared::handler::<N>,
         scalar_memory::handler::<N>,

@@ -3,7 +3,7 @@
 use super::strict::Strict;
 use super::{Group, Handler, Outcome, Trap, wave};
 use crate::fault::{Fault, FaultKind};
-use crate::isa::instruction::{Encoding, Instruction, Operand};
+use crate::isa::instruction::{Encoding, Instruction, Operand, Part, Rest};
 use crate::isa::{Generation, Program};
 use crate::report::Kind;
 use std::cell::RefCell;
@@ -26,6 +26,8 @@ enum Form {
     Plain,
     /// The first source is gathered from other lanes.
     Moved,
+    /// Parts of registers are taken and written.
+    Parts,
     /// Two instructions in one, of which the second reads what the first writes.
     Crossed,
     /// Two instructions in one.
@@ -88,6 +90,7 @@ fn bind<const N: usize>(instruction: &Instruction) -> Step<N> {
     let (mut second, mut form) = (missing as Handler<N>, Form::Plain);
     match &instruction.second {
         Some(_) if instruction.dpp.is_some() => form = Form::Moved,
+        Some(_) if instruction.sdwa.is_some() => form = Form::Parts,
         Some(other) => {
             second = self::handler(other.name);
             // An accumulator is a source too.
@@ -264,6 +267,7 @@ fn special<const N: usize>(
     match form {
         Form::Plain => Ok(()),
         Form::Moved => moved(step, wave, instruction, second, group),
+        Form::Parts => parts(step, wave, instruction, second, group),
         Form::Pair => {
             (step.handler)(wave, instruction, group)?;
             (step.second)(wave, second, group)
@@ -315,6 +319,42 @@ fn moved<const N: usize>(
         wave.set_exec(exec);
     }
     outcome
+}
+
+/// Takes the parts of the sources, carries the instruction out, and writes its part of the result.
+fn parts<const N: usize>(
+    step: &Step<N>,
+    wave: &mut Wave<N>,
+    instruction: &Instruction,
+    second: &Instruction,
+    group: &mut Group,
+) -> Outcome {
+    let Some(sdwa) = &instruction.sdwa else { return Ok(()) };
+    for (k, part) in sdwa.sources.iter().enumerate().filter(|(_, part)| part.select != Part::ALL) {
+        let (first, count) = Part::bits(part.select);
+        let taken = wave.words(instruction.source[k]).map(|word| {
+            let high = word << (32 - first - count);
+            if part.signed { (high as i32 >> (32 - count)) as u32 } else { high >> (32 - count) }
+        });
+        wave.vectors[256 + k] = taken;
+    }
+    (step.handler)(wave, second, group)?;
+    if sdwa.result == Part::ALL {
+        return Ok(());
+    }
+    let (first, count) = Part::bits(sdwa.result);
+    let mask = (1 << count) - 1;
+    let (result, old) = (wave.vectors[258], wave.words(instruction.to));
+    let row = std::array::from_fn(|lane| {
+        let part = result[lane] & mask;
+        match sdwa.rest {
+            Rest::Zero => part << first,
+            Rest::Sign => (((part << (32 - count)) as i32 >> (32 - count)) as u32) << first,
+            Rest::Keep => old[lane] & !(mask << first) | part << first,
+        }
+    });
+    wave.put(instruction.to, &row);
+    Ok(())
 }
 
 fn fault(trap: Trap, program: &Program, instruction: &Instruction, wave: u32, workgroup: [u32; 3]) -> Box<Fault> {

@@ -14,7 +14,7 @@ use crate::isa::instruction::{Encoding, Instruction, Operand};
 /// What is known of a wave's registers.
 pub struct Strict {
     /// Lanes of each vector register that were written.
-    written: Box<[u64; 257]>,
+    written: Box<[u64; 256]>,
     /// Loads from memory on their way, oldest first; they arrive in order.
     memory: VecDeque<Registers>,
     /// Accesses of shared memory and scalar loads on their way, oldest first; scalar loads arrive in any order.
@@ -109,10 +109,8 @@ impl Strict {
     /// Of a wave whose first `given` vector registers are written.
     #[must_use]
     pub fn new(generation: Generation, given: usize) -> Self {
-        let mut written = Box::new([0; 257]);
+        let mut written = Box::new([0; 256]);
         written[..given].fill(u64::MAX);
-        // What lanes exchange passes through the last.
-        written[256] = u64::MAX;
         Self { written, memory: VecDeque::new(), shared: VecDeque::new(), generation }
     }
 
@@ -154,10 +152,7 @@ impl Strict {
                 self.waited_for(registers)?;
             }
         }
-        match &it.second {
-            Some(second) if it.dpp.is_none() => self.before(wave, second),
-            _ => Ok(()),
-        }
+        it.pair().map_or(Ok(()), |second| self.before(wave, second))
     }
 
     /// Notes what an instruction has written, by lanes that were on when it began.
@@ -194,7 +189,7 @@ impl Strict {
         if self.shared.len() > MOST && !self.shared.iter().any(is_scalar) {
             self.shared.pop_front();
         }
-        if let Some(second) = it.second.as_ref().filter(|_| it.dpp.is_none()) {
+        if let Some(second) = it.pair() {
             self.after::<N>(exec, second);
         }
     }

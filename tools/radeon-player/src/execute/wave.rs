@@ -15,6 +15,9 @@ pub const M0: u16 = 125;
 /// Number of exec.
 pub const EXEC: u16 = 126;
 
+/// Vector registers: 256, and those that hold lanes or parts that were taken for an instruction.
+const REGISTERS: usize = 259;
+
 /// What registers hold that nothing was written to: as a number, one that shows.
 const UNWRITTEN: u32 = 0xa5a5_a5a5;
 
@@ -26,7 +29,7 @@ pub struct Wave<const N: usize> {
     /// Scalar registers by their number in encodings: vcc, m0 and exec are among them.
     pub scalars: [u32; 128],
     /// Vector registers, and one beyond for what lanes exchange.
-    pub vectors: Box<[Row<N>; 257]>,
+    pub vectors: Box<[Row<N>; REGISTERS]>,
     /// The condition bit.
     pub scc: bool,
     /// Index of the next instruction.
@@ -55,7 +58,7 @@ impl<const N: usize> Wave<N> {
     /// A wave with registers that hold what nobody meant.
     #[must_use]
     pub fn new() -> Self {
-        let vectors = vec![[UNWRITTEN; N]; 257].into_boxed_slice();
+        let vectors = vec![[UNWRITTEN; N]; REGISTERS].into_boxed_slice();
         Self {
             scalars: [UNWRITTEN; 128],
             vectors: vectors.try_into().unwrap_or_else(|_| unreachable!("as many as were made")),
@@ -74,7 +77,7 @@ impl<const N: usize> Wave<N> {
 
     /// Makes a wave that ran a new one, of a shader that has so many vector registers.
     pub fn reset(&mut self, registers: usize) {
-        self.vectors[..registers.min(257)].fill([UNWRITTEN; N]);
+        self.vectors[..registers.min(256)].fill([UNWRITTEN; N]);
         self.scalars.fill(UNWRITTEN);
         (self.scc, self.next, self.waiting, self.done, self.strict) = (false, 0, false, false, None);
     }

@@ -1,8 +1,8 @@
 //! One instruction of machine code.
 
 use super::Generation;
-use super::instruction::{Dpp, Encoding, Instruction, Operand};
-use super::operand::{DPP8, DPP16, LITERAL, VECTOR, scalar, source};
+use super::instruction::{Dpp, Encoding, Instruction, Operand, Part, Rest, Sdwa};
+use super::operand::{DPP8, DPP16, LITERAL, SDWA, VECTOR, scalar, source};
 use super::tables::{Row, Table};
 use crate::execute::wave::{EXEC, NULL, VCC};
 
@@ -112,6 +112,16 @@ impl Decoder<'_> {
                 instruction.source[k] = self.operand(number, &mut size, 4)?;
             }
         }
+        // The constant stands between the factors, or after them.
+        let constant = Operand::Literal(self.word(1));
+        match row.name {
+            "s_fmamk_f32" => {
+                (instruction.source[1], instruction.source[2]) = (constant, instruction.source[1]);
+                size = 8;
+            }
+            "s_fmaak_f32" => (instruction.source[2], size) = (constant, 8),
+            _ => {}
+        }
         instruction.size = size;
         Some(instruction)
     }
@@ -150,7 +160,8 @@ impl Decoder<'_> {
         let half = |types: &str, k: usize| types.as_bytes().get(k) == Some(&b'h');
         let mut size = 4;
         let first = bits(word, 0, 9);
-        let over = (first == DPP16 || DPP8.contains(&first)).then(|| self.word(1));
+        let parts = first == SDWA && self.generation < Generation::Rdna3;
+        let over = (first == DPP16 || DPP8.contains(&first) || parts).then(|| self.word(1));
         let first_vector = over.map(|over| bits(over, 0, 8)).or((first >= VECTOR).then(|| first - VECTOR));
         instruction.source[0] = match first_vector {
             Some(number) => self.short_vector(number, half(row.sources, 0), 0, &mut instruction),
@@ -200,9 +211,52 @@ impl Decoder<'_> {
                 instruction.negate = (bits(over, 20, 1) | bits(over, 22, 1) << 1) as u8;
                 instruction.absolute = (bits(over, 21, 1) | bits(over, 23, 1) << 1) as u8;
             }
-            move_lanes(&mut instruction, first, over)?;
+            if parts {
+                self.take_parts(&mut instruction, over)?;
+            } else {
+                move_lanes(&mut instruction, first, over)?;
+            }
         }
         Some(instruction)
+    }
+
+    /// Has an instruction take and write parts of registers. What is carried out reads registers that hold the parts.
+    fn take_parts(&self, instruction: &mut Instruction, word: u32) -> Option<()> {
+        let registers = [bits(word, 0, 8), bits(self.word(0), 9, 8)];
+        let mut sources = [Part { select: Part::ALL, signed: false }; 2];
+        for k in 0..2 {
+            let at = 16 + 8 * k as u32;
+            if instruction.source[k] == Operand::None {
+                continue;
+            }
+            sources[k] = Part { select: bits(word, at, 3) as u8, signed: bits(word, at + 3, 1) != 0 };
+            instruction.negate |= (bits(word, at + 4, 1) as u8) << k;
+            instruction.absolute |= (bits(word, at + 5, 1) as u8) << k;
+            if bits(word, at + 7, 1) != 0 {
+                instruction.source[k] = scalar(self.generation, registers[k]);
+            }
+        }
+        let (mut result, mut rest) = (Part::ALL, Rest::Zero);
+        if instruction.encoding == Encoding::Vopc {
+            if bits(word, 15, 1) != 0 && instruction.to != Operand::Scalar(EXEC) {
+                instruction.to = scalar(self.generation, bits(word, 8, 7));
+            }
+        } else {
+            result = bits(word, 8, 3) as u8;
+            rest = *[Rest::Zero, Rest::Sign, Rest::Keep].get(bits(word, 11, 2) as usize)?;
+            instruction.clamp = bits(word, 13, 1) != 0;
+            instruction.scale = bits(word, 14, 2) as u8;
+        }
+        let mut inner = instruction.clone();
+        for k in (0..2).filter(|&k| sources[k].select != Part::ALL) {
+            inner.source[k] = Operand::Vector(256 + k as u16);
+        }
+        if result != Part::ALL {
+            inner.to = Operand::Vector(258);
+        }
+        instruction.second = Some(Box::new(inner));
+        instruction.sdwa = Some(Box::new(Sdwa { sources, result, rest }));
+        Some(())
     }
 
     /// VOP3 in its two forms: with modifiers of sign and half, or with a second result.

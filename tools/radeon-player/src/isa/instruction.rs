@@ -54,6 +54,52 @@ impl Dpp {
     pub const NONE: u8 = 255;
 }
 
+/// Of a vector instruction of RDNA1 and RDNA2, which parts of registers it takes and writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sdwa {
+    /// The parts of the first two sources.
+    pub sources: [Part; 2],
+    /// The part of the result's register that is written.
+    pub result: u8,
+    /// What becomes of the rest of it.
+    pub rest: Rest,
+}
+
+/// A part of a register, widened to all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// 0 to 3 for a byte, 4 and 5 for a half, 6 for all of it.
+    pub select: u8,
+    /// With its sign.
+    pub signed: bool,
+}
+
+/// What becomes of the bits of a register of which a part is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// They are zero.
+    Zero,
+    /// Those above are the sign, those below zero.
+    Sign,
+    /// They stay.
+    Keep,
+}
+
+impl Part {
+    /// All of a register.
+    pub const ALL: u8 = 6;
+
+    /// The first bit of a part and how many it has.
+    #[must_use]
+    pub fn bits(select: u8) -> (u32, u32) {
+        match select {
+            0..=3 => (u32::from(select) * 8, 8),
+            4 | 5 => (u32::from(select - 4) * 16, 16),
+            _ => (0, 32),
+        }
+    }
+}
+
 /// One instruction, ready to be carried out. The meaning of `offset` and the order of `source` are those of the assembler.
 #[derive(Clone, Debug, Default)]
 pub struct Instruction {
@@ -89,7 +135,10 @@ pub struct Instruction {
     pub returns: bool,
     /// Where the first source comes from.
     pub dpp: Option<Box<Dpp>>,
-    /// The second of a pair.
+    /// Which parts of registers it takes and writes.
+    pub sdwa: Option<Box<Sdwa>>,
+    /// The second of a pair. With `dpp` or `sdwa` the instruction as it is carried out between registers that hold what was
+    /// taken and what is to be written.
     pub second: Option<Box<Instruction>>,
     /// Index of the instruction that a branch goes to.
     pub target: u32,
@@ -127,6 +176,14 @@ pub enum Encoding {
     Mtbuf,
     Mimg,
     Exp,
+}
+
+impl Instruction {
+    /// The second instruction of a pair.
+    #[must_use]
+    pub fn pair(&self) -> Option<&Self> {
+        self.second.as_deref().filter(|_| self.dpp.is_none() && self.sdwa.is_none())
+    }
 }
 
 impl fmt::Display for Operand {

@@ -10,6 +10,8 @@ pub const LITERAL: u32 = 255;
 pub const DPP16: u32 = 250;
 /// The same of eights; the second number lets lanes take part that are off.
 pub const DPP8: [u32; 2] = [233, 234];
+/// A word follows that says which parts of registers are taken and written; of RDNA1 and RDNA2.
+pub const SDWA: u32 = 249;
 /// The first vector register.
 pub const VECTOR: u32 = 256;
 

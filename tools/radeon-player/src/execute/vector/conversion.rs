@@ -12,7 +12,7 @@ fn pack(low: u16, high: u16) -> u32 {
 
 /// A half towards zero.
 #[inline(always)]
-fn half_toward_zero(value: f32) -> u32 {
+pub fn half_toward_zero(value: f32) -> u32 {
     let near = float_to_half(value);
     let beyond = half_to_float(near).abs() > value.abs();
     u32::from(if beyond { near - 1 } else { near })

@@ -71,6 +71,8 @@ super::operations! {
     "v_fmac_f64"(a: f64, b: f64, c: Own<f64>) -> f64 { a.mul_add(b, c.0) }
     "v_min_f64" | "v_min_num_f64"(a: f64, b: f64) -> f64 { min(a, b) }
     "v_max_f64" | "v_max_num_f64"(a: f64, b: f64) -> f64 { max(a, b) }
+    "v_minimum_f64"(a: f64, b: f64) -> f64 { if a.is_nan() || b.is_nan() { f64::NAN } else { min(a, b) } }
+    "v_maximum_f64"(a: f64, b: f64) -> f64 { if a.is_nan() || b.is_nan() { f64::NAN } else { max(a, b) } }
     "v_trunc_f64"(a: f64) -> f64 { a.trunc() }
     "v_floor_f64"(a: f64) -> f64 { a.floor() }
     "v_ceil_f64"(a: f64) -> f64 { a.ceil() }

@@ -1,7 +1,7 @@
 //! `f16`.
 
 use super::lane::{Half, Own, Wide};
-use super::single::{max, middle, min, parts, scale};
+use super::single::{maximum, minimum, max, middle, min, parts, scale};
 
 /// The last step of a division, as of `f32`.
 #[inline(always)]
@@ -35,6 +35,12 @@ super::operations! {
     "v_med3_f16" | "v_med3_num_f16"(a: Half, b: Half, c: Half) -> Half { Half(middle(a.0, b.0, c.0)) }
     "v_maxmin_f16" | "v_maxmin_num_f16"(a: Half, b: Half, c: Half) -> Half { Half(min(max(a.0, b.0), c.0)) }
     "v_minmax_f16" | "v_minmax_num_f16"(a: Half, b: Half, c: Half) -> Half { Half(max(min(a.0, b.0), c.0)) }
+    "v_minimum_f16"(a: Half, b: Half) -> Half { Half(minimum(a.0, b.0)) }
+    "v_maximum_f16"(a: Half, b: Half) -> Half { Half(maximum(a.0, b.0)) }
+    "v_minimum3_f16"(a: Half, b: Half, c: Half) -> Half { Half(minimum(minimum(a.0, b.0), c.0)) }
+    "v_maximum3_f16"(a: Half, b: Half, c: Half) -> Half { Half(maximum(maximum(a.0, b.0), c.0)) }
+    "v_maximumminimum_f16"(a: Half, b: Half, c: Half) -> Half { Half(minimum(maximum(a.0, b.0), c.0)) }
+    "v_minimummaximum_f16"(a: Half, b: Half, c: Half) -> Half { Half(maximum(minimum(a.0, b.0), c.0)) }
     "v_rndne_f16"(a: Half) -> Half { Half(a.0.round_ties_even()) }
     "v_floor_f16"(a: Half) -> Half { Half(a.0.floor()) }
     "v_ceil_f16"(a: Half) -> Half { Half(a.0.ceil()) }

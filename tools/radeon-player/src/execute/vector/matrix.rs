@@ -3,6 +3,8 @@
 //! Row `r` of the first matrix and column `r` of the second lie in lane `r`, and again in every further 16 lanes. Row
 //! `m` of the sums lies in the lanes of group `m % (lanes / 16)` of register `m / (lanes / 16)`.
 //!
+//! On RDNA4 nothing lies twice: see [`run_spread`].
+//!
 //! AMD does not say in which order products are added and how often sums are rounded; here they are added exactly as far as
 //! `f64` goes, and rounded once. Whole numbers are exact.
 
@@ -11,6 +13,7 @@ use crate::execute::float::{float_to_half, half_to_float};
 use crate::execute::wave::{Row, Wave};
 use crate::execute::{Group, Handler, Outcome, Trap};
 use crate::fault::FaultKind;
+use crate::isa::Generation;
 use crate::isa::instruction::{Instruction, Operand};
 
 /// What an encoding says beside its registers.
@@ -194,12 +197,77 @@ fn run<const N: usize>(
     Ok(())
 }
 
+/// The same on RDNA4, where each number lies in one lane alone: operands and sums are moved to where RDNA3 has them.
+fn run_spread<const N: usize>(
+    wave: &mut Wave<N>,
+    instruction: &Instruction,
+    inputs: usize,
+    product: impl Fn(Operands<N>, Flags),
+) -> Outcome {
+    let outputs = 256 / N;
+    let per_lane = inputs * 16 / N;
+    let [Operand::Vector(to), Operand::Vector(a), Operand::Vector(b)] =
+        [instruction.to, instruction.source[0], instruction.source[1]]
+    else {
+        return Err(Trap::new(FaultKind::Missing));
+    };
+    if per_lane == 0 {
+        return Err(Trap::new(FaultKind::Missing));
+    }
+    let [to, a, b] = [to, a, b].map(usize::from);
+    let bits = |bits: u8| [0, 1, 2].map(|k| bits >> k & 1 != 0);
+    let (negate_low, negate_high) = (bits(instruction.negate), bits(instruction.absolute));
+    let flags = Flags { negate_low, negate_high, high: false, limit: instruction.clamp };
+    // The first words of a row lie in the first 16 lanes.
+    let gather = |first: usize| -> [Row<N>; 8] {
+        let word = |k: usize, lane: usize| match k < inputs {
+            true => wave.vectors[first + k % per_lane][lane % 16 + 16 * (k / per_lane)],
+            false => 0,
+        };
+        std::array::from_fn(|k| std::array::from_fn(|lane| word(k, lane)))
+    };
+    let (a, b) = (gather(a), gather(b));
+    // The first rows of the sums lie in the first 16 lanes; those of 16 bits two in a register.
+    let halves = ["v_wmma_f16", "v_wmma_bf16"].iter().any(|start| instruction.name.starts_with(start));
+    let groups = N / 16;
+    let place = |register: usize, lane: usize| {
+        let row = register * groups + lane / 16;
+        let (element, there) = (row % outputs, row / outputs * 16 + lane % 16);
+        if halves { (element / 2, there, 16 * (element % 2)) } else { (element, there, 0) }
+    };
+    let mut c = [[0; N]; 8];
+    for (register, row) in c.iter_mut().enumerate().take(outputs) {
+        for (lane, word) in row.iter_mut().enumerate() {
+            let (from, there, shift) = place(register, lane);
+            *word = match instruction.source[2] {
+                Operand::Vector(first) => wave.vectors[usize::from(first) + from][there] >> shift,
+                Operand::Inline(number) if halves => u32::from(number.half),
+                other => wave.s32(other),
+            };
+        }
+    }
+    let mut out = [[0; N]; 8];
+    product(Operands { out: &mut out[..outputs], a: &a[..inputs], b: &b[..inputs], c: &c[..outputs] }, flags);
+    for (register, row) in out.iter().enumerate().take(outputs) {
+        for (lane, word) in row.iter().enumerate() {
+            let (from, there, shift) = place(register, lane);
+            let old = &mut wave.vectors[to + from][there];
+            *old = if halves { *old & !(0xffff << shift) | (word & 0xffff) << shift } else { *word };
+        }
+    }
+    Ok(())
+}
+
 macro_rules! matrices {
     ($name:ident; $($text:literal: $inputs:literal, $product:ident;)*) => {
         match $name {
             $($text => {
-                fn one<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, _: &mut Group) -> Outcome {
-                    run(wave, instruction, $inputs, $product)
+                fn one<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, group: &mut Group) -> Outcome {
+                    if group.dispatch.generation == Generation::Rdna4 {
+                        run_spread(wave, instruction, $inputs, $product)
+                    } else {
+                        run(wave, instruction, $inputs, $product)
+                    }
                 }
                 Some(one::<N>)
             })*

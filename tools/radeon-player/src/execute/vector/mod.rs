@@ -12,10 +12,17 @@ mod integer;
 mod lane;
 mod matrix;
 mod packed;
-mod single;
+pub(super) mod single;
 mod special;
 
 pub use special::set_side;
+
+/// What scalar floats need of roundings.
+pub(super) mod approximate {
+    pub use super::conversion::half_toward_zero;
+    pub use super::lane::odd_single;
+    pub use super::special::near;
+}
 
 use super::Handler;
 

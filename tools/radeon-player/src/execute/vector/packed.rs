@@ -1,7 +1,7 @@
 //! Two values of 16 bits in a register, and dot products of parts of registers.
 
 use super::lane::{Half, Own, Pair, Wide};
-use super::single::{max, min};
+use super::single::{max, maximum, min, minimum};
 use crate::execute::float::half_to_float;
 use crate::execute::{Group, Handler, Outcome, wave::Wave};
 use crate::isa::instruction::Instruction;
@@ -37,6 +37,8 @@ mod table {
         "v_pk_add_f16"(a: Pair<f32>, b: Pair<f32>) -> Pair<f32> { two(a, b, |a, b| a + b) }
         "v_pk_mul_f16"(a: Pair<f32>, b: Pair<f32>) -> Pair<f32> { two(a, b, |a, b| a * b) }
         "v_pk_min_f16" | "v_pk_min_num_f16"(a: Pair<f32>, b: Pair<f32>) -> Pair<f32> { two(a, b, min) }
+        "v_pk_minimum_f16"(a: Pair<f32>, b: Pair<f32>) -> Pair<f32> { two(a, b, minimum) }
+        "v_pk_maximum_f16"(a: Pair<f32>, b: Pair<f32>) -> Pair<f32> { two(a, b, maximum) }
         "v_pk_max_f16" | "v_pk_max_num_f16"(a: Pair<f32>, b: Pair<f32>) -> Pair<f32> { two(a, b, max) }
         "v_pk_fma_f16"(a: Pair<f64>, b: Pair<f64>, c: Pair<f64>) -> Pair<f64> { three(a, b, c, |a, b, c| a * b + c) }
         "v_pk_fmac_f16"(a: Pair<f64>, b: Pair<f64>, c: Own<Pair<f64>>) -> Pair<f64> {

@@ -20,6 +20,20 @@ pub fn max(a: f32, b: f32) -> f32 {
     if a.is_nan() { b } else { known }
 }
 
+/// The lesser, of which one that is no number is the result.
+#[inline(always)]
+pub fn minimum(a: f32, b: f32) -> f32 {
+    let least = min(a, b);
+    if a.is_nan() || b.is_nan() { f32::NAN } else { least }
+}
+
+/// The greater, of which one that is no number is the result.
+#[inline(always)]
+pub fn maximum(a: f32, b: f32) -> f32 {
+    let most = max(a, b);
+    if a.is_nan() || b.is_nan() { f32::NAN } else { most }
+}
+
 /// The one in the middle.
 #[inline(always)]
 pub fn middle(a: f32, b: f32, c: f32) -> f32 {
@@ -96,6 +110,12 @@ super::operations! {
     "v_med3_f32" | "v_med3_num_f32"(a: f32, b: f32, c: f32) -> f32 { middle(a, b, c) }
     "v_maxmin_f32" | "v_maxmin_num_f32"(a: f32, b: f32, c: f32) -> f32 { min(max(a, b), c) }
     "v_minmax_f32" | "v_minmax_num_f32"(a: f32, b: f32, c: f32) -> f32 { max(min(a, b), c) }
+    "v_minimum_f32"(a: f32, b: f32) -> f32 { minimum(a, b) }
+    "v_maximum_f32"(a: f32, b: f32) -> f32 { maximum(a, b) }
+    "v_minimum3_f32"(a: f32, b: f32, c: f32) -> f32 { minimum(minimum(a, b), c) }
+    "v_maximum3_f32"(a: f32, b: f32, c: f32) -> f32 { maximum(maximum(a, b), c) }
+    "v_maximumminimum_f32"(a: f32, b: f32, c: f32) -> f32 { minimum(maximum(a, b), c) }
+    "v_minimummaximum_f32"(a: f32, b: f32, c: f32) -> f32 { maximum(minimum(a, b), c) }
     "v_rndne_f32"(a: f32) -> f32 { a.round_ties_even() }
     "v_floor_f32"(a: f32) -> f32 { a.floor() }
     "v_ceil_f32"(a: f32) -> f32 { a.ceil() }

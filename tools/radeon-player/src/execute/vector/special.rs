@@ -23,7 +23,7 @@ pub fn set_side(side: Side) {
 /// A result that may be off by one unit in the last place: the nearest value, or that on the other side of the exact
 /// one.
 #[inline(always)]
-fn near(exact: f64) -> f32 {
+pub fn near(exact: f64) -> f32 {
     let nearest = exact as f32;
     match SIDE.load(Relaxed) {
         1 if f64::from(nearest) < exact => nearest.next_up(),
@@ -32,12 +32,18 @@ fn near(exact: f64) -> f32 {
     }
 }
 
+/// A source as these take it: zero for what is subnormal, whatever the mode says. Compilers scale such numbers before.
+#[inline(always)]
+fn given(value: f32) -> f64 {
+    f64::from(if value.is_subnormal() { 0f32.copysign(value) } else { value })
+}
+
 super::operations! {
-    "v_rcp_f32" | "v_rcp_iflag_f32"(a: f32) -> f32 { near(1.0 / f64::from(a)) }
-    "v_sqrt_f32"(a: f32) -> f32 { near(f64::from(a).sqrt()) }
-    "v_rsq_f32"(a: f32) -> f32 { near(1.0 / f64::from(a).sqrt()) }
+    "v_rcp_f32" | "v_rcp_iflag_f32"(a: f32) -> f32 { near(1.0 / given(a)) }
+    "v_sqrt_f32"(a: f32) -> f32 { near(given(a).sqrt()) }
+    "v_rsq_f32"(a: f32) -> f32 { near(1.0 / given(a).sqrt()) }
     "v_exp_f32"(a: f32) -> f32 { near(f64::from(a).exp2()) }
-    "v_log_f32"(a: f32) -> f32 { near(f64::from(a).log2()) }
+    "v_log_f32"(a: f32) -> f32 { near(given(a).log2()) }
     "v_sin_f32"(a: f32) -> f32 { near((f64::from(a) * std::f64::consts::TAU).sin()) }
     "v_cos_f32"(a: f32) -> f32 { near((f64::from(a) * std::f64::consts::TAU).cos()) }
 }
