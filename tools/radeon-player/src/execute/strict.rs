@@ -209,23 +209,21 @@ impl Strict {
         while self.memory.len() > memory as usize {
             self.memory.pop_front();
         }
-        match it.name {
+        // Scalar loads arrive in any order, so that those may be the ones that have; others arrive in theirs.
+        let scalars = self.shared.iter().filter(|registers| is_scalar(registers)).count();
+        let arrived = match it.name {
             // RDNA4 counts the two apart.
-            "s_wait_kmcnt" if shared == 0 => self.shared.retain(|registers| !is_scalar(registers)),
-            "s_wait_kmcnt" => {}
-            "s_wait_dscnt" | "s_wait_loadcnt_dscnt" => {
-                while self.shared.iter().filter(|registers| !is_scalar(registers)).count() > shared as usize {
-                    let oldest = self.shared.iter().position(|registers| !is_scalar(registers));
-                    oldest.and_then(|at| self.shared.remove(at));
-                }
-            }
-            // With scalar loads among them nothing is known to have arrived before all have.
-            _ if shared > 0 && self.shared.iter().any(is_scalar) => {}
-            _ => {
-                while self.shared.len() > shared as usize {
-                    self.shared.pop_front();
-                }
-            }
+            "s_wait_kmcnt" => 0,
+            "s_wait_dscnt" | "s_wait_loadcnt_dscnt" => (self.shared.len() - scalars).saturating_sub(shared as usize),
+            _ if shared == 0 => self.shared.len() - scalars,
+            _ => self.shared.len().saturating_sub(shared as usize + scalars),
+        };
+        for _ in 0..arrived {
+            let oldest = self.shared.iter().position(|registers| !is_scalar(registers));
+            oldest.and_then(|at| self.shared.remove(at));
+        }
+        if shared == 0 && !it.name.ends_with("dscnt") {
+            self.shared.retain(|registers| !is_scalar(registers));
         }
     }
 }

@@ -233,7 +233,7 @@ impl Decoder<'_> {
             instruction.negate |= (bits(word, at + 4, 1) as u8) << k;
             instruction.absolute |= (bits(word, at + 5, 1) as u8) << k;
             if bits(word, at + 7, 1) != 0 {
-                instruction.source[k] = scalar(self.generation, registers[k]);
+                instruction.source[k] = source(self.generation, registers[k], 0)?;
             }
         }
         let (mut result, mut rest) = (Part::ALL, Rest::Zero);
