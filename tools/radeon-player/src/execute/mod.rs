@@ -6,6 +6,7 @@
 pub mod control;
 pub mod exchange;
 pub mod float;
+pub mod local;
 pub mod memory;
 pub mod names;
 pub mod run;
@@ -40,7 +41,7 @@ pub struct Group<'a> {
     /// The workgroup's numbers.
     pub id: [u32; 3],
     /// Shared memory.
-    pub shared: shared::Shared,
+    pub shared: local::Shared,
     /// Scratch memory of all lanes of the workgroup: that of a lane is contiguous.
     pub scratch: Vec<u8>,
 }
@@ -105,7 +106,7 @@ pub fn run_workgroup(
     options: &Options,
     counts: &mut Counts,
 ) -> Result<(), Fault> {
-    let shared = shared::Shared::new(dispatch.shared() as usize, options.strict);
+    let shared = local::Shared::new(dispatch.shared() as usize, options.strict);
     let lanes = dispatch.waves() as usize * dispatch.wave as usize;
     let scratch = vec![0xa5; lanes * dispatch.scratch as usize];
     vector::set_side(options.approximate);
