@@ -182,7 +182,8 @@ fn start<const N: usize>(wave: &mut Wave<N>, group: &Group, threads: [u32; 3], i
     let mut at = dispatch.user_count();
     wave.scalars[..at].copy_from_slice(&dispatch.user[..at]);
     if dispatch.generation == Generation::Rdna4 {
-        // In registers of the trap handler: ttmp7 and ttmp9.
+        // In registers of the trap handler: ttmp7, ttmp8 and ttmp9.
+        wave.scalars[108 + 8] = index << 25;
         wave.scalars[108 + 7] = id[1] & 0xffff | id[2] << 16;
         wave.scalars[108 + 9] = id[0];
     } else {

@@ -218,21 +218,22 @@ fn run_spread<const N: usize>(
     let bits = |bits: u8| [0, 1, 2].map(|k| bits >> k & 1 != 0);
     let (negate_low, negate_high) = (bits(instruction.negate), bits(instruction.absolute));
     let flags = Flags { negate_low, negate_high, high: false, limit: instruction.clamp };
-    // The first words of a row lie in the first 16 lanes.
+    // Which 16 lanes have a part of a row or column: in waves of 64 the second half is that of the upper lanes.
+    let lanes_of = |part: usize| 16 * if N == 64 { [0, 2, 1, 3][part] } else { part };
     let gather = |first: usize| -> [Row<N>; 8] {
         let word = |k: usize, lane: usize| match k < inputs {
-            true => wave.vectors[first + k % per_lane][lane % 16 + 16 * (k / per_lane)],
+            true => wave.vectors[first + k % per_lane][lane % 16 + lanes_of(k / per_lane)],
             false => 0,
         };
         std::array::from_fn(|k| std::array::from_fn(|lane| word(k, lane)))
     };
     let (a, b) = (gather(a), gather(b));
-    // The first rows of the sums lie in the first 16 lanes; those of 16 bits two in a register.
+    // Rows of the sums likewise; those of 16 bits lie two in a register.
     let halves = ["v_wmma_f16", "v_wmma_bf16"].iter().any(|start| instruction.name.starts_with(start));
     let groups = N / 16;
     let place = |register: usize, lane: usize| {
         let row = register * groups + lane / 16;
-        let (element, there) = (row % outputs, row / outputs * 16 + lane % 16);
+        let (element, there) = (row % outputs, lanes_of(row / outputs) + lane % 16);
         if halves { (element / 2, there, 16 * (element % 2)) } else { (element, there, 0) }
     };
     let mut c = [[0; N]; 8];
