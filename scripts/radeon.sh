@@ -29,6 +29,10 @@ gpus() {
 navi31 RDNA3 RX 7900 XTX
 navi33 RDNA3 RX 7600
 phoenix RDNA3 Radeon 780M
+strix1 RDNA3.5 Radeon 890M
+navi21 RDNA2 RX 6800
+navi10 RDNA1 RX 5700 XT
+gfx1201 RDNA4 RX 9070 XT
 TEXT
 }
 # The version of Mesa that the player was tested with: another driver may use what the player lacks.
