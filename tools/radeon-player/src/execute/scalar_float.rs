@@ -161,13 +161,13 @@ pub fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
 
 /// Approximate functions of one value.
 fn of_one_value<const N: usize>(name: &str) -> Option<Handler<N>> {
-    use approximate::near;
+    use approximate::{given, near};
     match name {
-        "rcp_f32" => singles!(|a, _| near(1.0 / f64::from(a))),
-        "sqrt_f32" => singles!(|a, _| near(f64::from(a).sqrt())),
-        "rsq_f32" => singles!(|a, _| near(1.0 / f64::from(a).sqrt())),
+        "rcp_f32" => singles!(|a, _| near(1.0 / given(a))),
+        "sqrt_f32" => singles!(|a, _| near(given(a).sqrt())),
+        "rsq_f32" => singles!(|a, _| near(1.0 / given(a).sqrt())),
         "exp_f32" => singles!(|a, _| near(f64::from(a).exp2())),
-        "log_f32" => singles!(|a, _| near(f64::from(a).log2())),
+        "log_f32" => singles!(|a, _| near(given(a).log2())),
         "rcp_f16" => halves!(|a, _| 1.0 / a),
         "sqrt_f16" => halves!(|a, _| a.sqrt()),
         "rsq_f16" => halves!(|a, _| (1.0 / f64::from(a).sqrt()) as f32),

@@ -80,6 +80,8 @@ impl<const N: usize> Wave<N> {
         self.vectors[..registers.min(256)].fill([UNWRITTEN; N]);
         self.scalars.fill(UNWRITTEN);
         (self.scc, self.next, self.waiting, self.done, self.strict) = (false, 0, false, false, None);
+        // What stopped in the middle of an instruction did not give them back.
+        self.rooms.get_or_insert_with(|| Box::new([[[0; N]; 2]; 4]));
     }
 
     /// Which lanes are on.

@@ -21,7 +21,7 @@ pub use special::set_side;
 pub(super) mod approximate {
     pub use super::conversion::half_toward_zero;
     pub use super::lane::odd_single;
-    pub use super::special::near;
+    pub use super::special::{given, near};
 }
 
 use super::Handler;

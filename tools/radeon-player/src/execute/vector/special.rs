@@ -34,7 +34,7 @@ pub fn near(exact: f64) -> f32 {
 
 /// A source as these take it: zero for what is subnormal, whatever the mode says. Compilers scale such numbers before.
 #[inline(always)]
-fn given(value: f32) -> f64 {
+pub fn given(value: f32) -> f64 {
     f64::from(if value.is_subnormal() { 0f32.copysign(value) } else { value })
 }
 
