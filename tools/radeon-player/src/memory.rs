@@ -1,6 +1,6 @@
 //! The GPU's address space, as addresses of this process.
 //!
-//! A region of 4 TiB is reserved; a buffer is mapped at its address in it, so that a translation is one addition. One
+//! A region of 2 TiB is reserved, for the first of each half of the GPU's addresses; a buffer is mapped at its address in it, so that a translation is one addition. One
 //! bit for each page says whether a buffer is there, which makes an access outside all buffers a fault, not a signal.
 //!
 //! Accesses are relaxed atomics where they are aligned: shaders of several threads share memory as they do on a GPU,
@@ -8,10 +8,13 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Bits of an address that the region covers: the driver puts buffers above and below the hole of canonical addresses,
-/// and those below 4 TiB of each half do not meet.
-const MASK: u64 = (1 << 42) - 1;
+/// Bytes of each half of the GPU's address space that the region covers, from its start.
+const HALF: u64 = 1 << 40;
+/// The bytes of the region: those halves, and a page that no buffer is ever mapped to.
+const REGION: u64 = 2 * HALF + PAGE;
 const PAGE: u64 = 4096;
+/// Bytes of the bits of all pages.
+const MAPPED: u64 = REGION / PAGE / 8 + 8;
 
 /// What another launch did to a word without a barrier between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +52,17 @@ unsafe impl Send for Shadow {}
 // SAFETY: as above.
 unsafe impl Sync for Shadow {}
 
+/// Where an address is in the region. The driver has buffers in the upper half, whose addresses have their upper bits
+/// all set, or cut off after 48.
+#[inline(always)]
+fn offset(address: u64) -> u64 {
+    match address >> 40 {
+        0 => address,
+        0xff_ff80 | 0x80 => HALF + (address & (HALF - 1)),
+        _ => 2 * HALF,
+    }
+}
+
 /// Address space without memory behind it, that reads as zero where `access` allows to.
 fn reserve(bytes: u64, access: libc::c_int) -> *mut u8 {
     // SAFETY: a new mapping at an address of the system's choice touches nothing that exists.
@@ -71,13 +85,13 @@ impl Memory {
     ///
     /// # Panics
     ///
-    /// If the system has no 4 TiB of address space.
+    /// If the system has no 2 TiB of address space.
     #[must_use]
     pub fn new() -> Self {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         Self {
-            region: reserve(MASK + 1, libc::PROT_NONE),
-            mapped: reserve((MASK + 1) / PAGE / 8, access) as *const AtomicU64,
+            region: reserve(REGION, libc::PROT_NONE),
+            mapped: reserve(MAPPED, access) as *const AtomicU64,
             shadow: std::sync::OnceLock::new(),
             barrier: AtomicU32::new(0),
         }
@@ -86,17 +100,24 @@ impl Memory {
     /// Where an address of the GPU lies in this process, mapped or not.
     #[must_use]
     pub fn host(&self, address: u64) -> *mut u8 {
-        self.region.wrapping_add((address & MASK) as usize)
+        self.region.wrapping_add(offset(address) as usize)
     }
 
     fn page_word(&self, page: u64) -> &AtomicU64 {
-        // SAFETY: pages of masked addresses are within the bits that `new` reserved.
+        // SAFETY: pages of the region are within the bits that `new` reserved.
         unsafe { &*self.mapped.add((page / 64) as usize) }
+    }
+
+    /// Whether buffers can lie there.
+    #[must_use]
+    pub fn covers(address: u64, bytes: u64) -> bool {
+        let start = offset(address);
+        start < 2 * HALF && bytes <= HALF && offset(address + (bytes.max(1) - 1)) == start + (bytes.max(1) - 1)
     }
 
     /// Says of whole pages whether a buffer is there. The shim has mapped it, or will unmap it after this.
     pub fn set_mapped(&self, address: u64, bytes: u64, there: bool) {
-        let first = (address & MASK) / PAGE;
+        let first = offset(address) / PAGE;
         for page in first..first + bytes.div_ceil(PAGE) {
             let bit = 1 << (page % 64);
             if there {
@@ -106,7 +127,7 @@ impl Memory {
             }
         }
         if !there && let Some(shadow) = self.shadow.get() {
-            shadow.forget(address & MASK, bytes);
+            shadow.forget(offset(address), bytes);
         }
     }
 
@@ -131,9 +152,9 @@ impl Memory {
     #[inline]
     #[must_use]
     pub fn is_mapped(&self, address: u64, bytes: u64) -> bool {
-        let start = address & MASK;
+        let start = offset(address);
         let (first, last) = (start / PAGE, (start + bytes.max(1) - 1) / PAGE);
-        let here = |page: u64| self.page_word(page & (MASK / PAGE)).load(Relaxed) >> (page % 64) & 1 != 0;
+        let here = |page: u64| self.page_word(page).load(Relaxed) >> (page % 64) & 1 != 0;
         here(first) && (last == first || (first + 1..=last).all(here))
     }
 
@@ -217,7 +238,7 @@ impl Memory {
 
     fn shadow(&self) -> &Shadow {
         self.shadow.get_or_init(|| Shadow {
-            words: reserve((MASK + 1) * 2, libc::PROT_READ | libc::PROT_WRITE) as *const [AtomicU32; 2],
+            words: reserve(REGION * 2, libc::PROT_READ | libc::PROT_WRITE) as *const [AtomicU32; 2],
         })
     }
 
@@ -231,7 +252,7 @@ impl Memory {
     pub fn note_read(&self, launch: u32, address: u64, bytes: u64) -> Result<(), Conflict> {
         let barrier = self.barrier.load(Relaxed);
         for at in (address & !3..address + bytes).step_by(4) {
-            let [wrote, read] = self.shadow().word(at & MASK);
+            let [wrote, read] = self.shadow().word(offset(at));
             let other = wrote.load(Relaxed);
             if other > barrier && other != launch {
                 return Err(Conflict { other, wrote: true, address: at });
@@ -252,7 +273,7 @@ impl Memory {
     pub fn look(&self, address: u64, bytes: u64, write: bool) -> Result<(), Conflict> {
         let barrier = self.barrier.load(Relaxed);
         for at in (address & !3..address + bytes).step_by(4) {
-            for (word, wrote) in self.shadow().word(at & MASK).iter().zip([true, false]) {
+            for (word, wrote) in self.shadow().word(offset(at)).iter().zip([true, false]) {
                 let other = word.load(Relaxed);
                 if other > barrier && (wrote || write) {
                     return Err(Conflict { other, wrote, address: at });
@@ -272,7 +293,7 @@ impl Memory {
     pub fn note_write(&self, launch: u32, address: u64, bytes: u64) -> Result<(), Conflict> {
         let barrier = self.barrier.load(Relaxed);
         for at in (address & !3..address + bytes).step_by(4) {
-            let [wrote, read] = self.shadow().word(at & MASK);
+            let [wrote, read] = self.shadow().word(offset(at));
             for (word, is_write) in [(wrote, true), (read, false)] {
                 let other = word.load(Relaxed);
                 if other > barrier && other != launch {
@@ -285,6 +306,19 @@ impl Memory {
     }
 }
 
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: what `new` and `shadow` mapped, to which nobody has a reference any more.
+        unsafe {
+            libc::munmap(self.region.cast(), REGION as usize);
+            libc::munmap(self.mapped as *mut _, MAPPED as usize);
+            if let Some(shadow) = self.shadow.get() {
+                libc::munmap(shadow.words as *mut _, (REGION * 2) as usize);
+            }
+        }
+    }
+}
+
 impl Default for Memory {
     fn default() -> Self {
         Self::new()
@@ -294,7 +328,7 @@ impl Default for Memory {
 impl Shadow {
     #[inline]
     fn word(&self, offset: u64) -> &[AtomicU32; 2] {
-        // SAFETY: a masked offset is within the reserved words.
+        // SAFETY: an offset in the region is within the reserved words.
         unsafe { &*self.words.add((offset / 4) as usize) }
     }
 
@@ -303,5 +337,55 @@ impl Shadow {
         unsafe {
             libc::madvise(self.words.add((offset / 4) as usize) as *mut _, (bytes * 2) as usize, libc::MADV_DONTNEED)
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_of_the_addresses_do_not_meet() {
+        let memory = Memory::new();
+        memory.map_anonymous(0xffff_8000_0000_0000, PAGE);
+        memory.map_anonymous(0x20_0000, PAGE);
+        assert!(memory.write(0x8000_0000_0008, &[1, 2]));
+        let mut two = [0; 2];
+        assert!(memory.read(0xffff_8000_0000_0008, &mut two) && two == [1, 2]);
+        for address in [0, 8, 0x20_0000 - 1, 0x20_0fff, 0xffff_8000_0000_1000, 0x4000_0000_0000, 0xffff_0000_0000_0000] {
+            assert!(!memory.read(address, &mut two), "{address:#x}");
+        }
+        assert!(Memory::covers(0xffff_8000_0000_0000, PAGE) && Memory::covers(0, HALF));
+        assert!(!Memory::covers(0, HALF + 1) && !Memory::covers(0x4000_0000_0000, 1) && !Memory::covers(HALF - 1, 2));
+    }
+
+    #[test]
+    fn words_end_with_the_buffers() {
+        let memory = Memory::new();
+        memory.map_anonymous(0x10_0000, 2 * PAGE);
+        assert_eq!(memory.words(0x10_0ff8).map(<[u32]>::len), Some(1026));
+        assert_eq!(memory.words(0x10_0ffa), None);
+        assert_eq!(memory.words(0x10_2000), None);
+    }
+
+    #[test]
+    fn notes_end_at_barriers() {
+        let memory = Memory::new();
+        memory.map_anonymous(0x10_0000, PAGE);
+        let at = 0x10_0010;
+        memory.note_write(1, at, 8).expect("nobody before");
+        memory.note_read(1, at, 4).expect("its own");
+        let conflict = Conflict { other: 1, wrote: true, address: at + 4 };
+        assert_eq!(memory.note_read(2, at + 4, 4), Err(conflict));
+        assert_eq!(memory.look(at + 4, 4, false), Err(conflict));
+        memory.note_read(2, at + 8, 4).expect("nobody before");
+        let read = Conflict { other: 2, wrote: false, address: at + 8 };
+        assert_eq!(memory.note_write(3, at + 8, 4), Err(read));
+        memory.look(at + 8, 4, false).expect("two readers");
+        memory.barrier(3);
+        memory.note_write(4, at, 16).expect("behind a barrier");
+        // A buffer that goes takes its notes with it.
+        memory.set_mapped(0x10_0000, PAGE, false);
+        memory.note_read(5, at, 4).expect("forgotten");
     }
 }

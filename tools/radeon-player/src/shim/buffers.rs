@@ -87,6 +87,9 @@ impl Buffers {
         let buffer = self.buffers.get(&handle).filter(|buffer| offset + bytes <= buffer.bytes);
         let buffer =
             buffer.ok_or_else(|| io::Error::other(format!("no {bytes} bytes at {offset} of buffer {handle}")))?;
+        if !Memory::covers(address, bytes) {
+            return Err(io::Error::other(format!("{bytes} bytes at {address:#x} are beyond the player's addresses")));
+        }
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let at = memory.host(address).cast();
         let start = (buffer.start + offset) as libc::off_t;
