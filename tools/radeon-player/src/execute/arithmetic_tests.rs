@@ -99,7 +99,7 @@ fn check(name: &str, same: impl Fn(u32, u32) -> bool, model: impl Fn(u32, u32, u
     ) {
         let mut noise = Noise(seed);
         let rows: [[u32; N]; 6] = std::array::from_fn(|_| std::array::from_fn(|_| noise.operand()));
-        let exec = if seed % 3 == 0 { u64::MAX >> (64 - N) } else { u64::from(noise.next()) << (N - 32) | 5 };
+        let exec = if seed.is_multiple_of(3) { u64::MAX >> (64 - N) } else { u64::from(noise.next()) << (N - 32) | 5 };
         let [out, _] = carry_out(name, &rows, exec);
         for lane in (0..N).filter(|lane| exec >> lane & 1 != 0) {
             let [a, b, c] = [0, 2, 4].map(|k| rows[k][lane]);
@@ -234,7 +234,8 @@ fn pairs_of_halves_are_two() {
     let one = |a: u32, b: u32, f: fn(f32, f32) -> f32| u32::from(half::f16::from_f32(f(value(a), value(b))).to_bits());
     let nan = |bits: u32| bits & 0x7fff > 0x7c00;
     let same = |a: u32, b: u32| [0, 16].iter().all(|&k| (a ^ b) >> k & 0xffff == 0 || nan(a >> k) && nan(b >> k));
-    let functions: [(&str, fn(f32, f32) -> f32); 2] = [("v_pk_add_f16", |a, b| a + b), ("v_pk_mul_f16", |a, b| a * b)];
+    type Function = fn(f32, f32) -> f32;
+    let functions: [(&str, Function); 2] = [("v_pk_add_f16", |a, b| a + b), ("v_pk_mul_f16", |a, b| a * b)];
     for (name, f) in functions {
         check(name, same, |a, b, _| one(a, b, f) | one(a >> 16, b >> 16, f) << 16);
     }

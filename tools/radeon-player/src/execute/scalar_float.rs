@@ -25,6 +25,7 @@ fn half_of<const N: usize>(wave: &Wave<N>, instruction: &Instruction, k: usize) 
 
 macro_rules! scalar {
     (|$wave:ident, $instruction:ident| $body:expr) => {{
+        #[allow(clippy::redundant_closure_call)] // The macro's expression is one.
         fn handler<const N: usize>($wave: &mut Wave<N>, $instruction: &Instruction, _: &mut Group) -> Outcome {
             $body;
             Ok(())
@@ -82,12 +83,12 @@ macro_rules! comparisons {
             "eq" => compare!($get, |a, b| a == b),
             "le" => compare!($get, |a, b| a <= b),
             "gt" => compare!($get, |a, b| a > b),
-            "lg" => compare!($get, |a, b| a < b || a > b),
+            "lg" => compare!($get, |a, b| matches!(a.partial_cmp(&b), Some(Less | Greater))),
             "ge" => compare!($get, |a, b| a >= b),
             "o" => compare!($get, |a, b| !a.is_nan() && !b.is_nan()),
             "u" => compare!($get, |a, b| a.is_nan() || b.is_nan()),
             "nge" => compare!($get, |a, b| !matches!(a.partial_cmp(&b), Some(Greater | Equal))),
-            "nlg" => compare!($get, |a, b| !(a < b || a > b)),
+            "nlg" => compare!($get, |a, b| matches!(a.partial_cmp(&b), Some(Equal) | None)),
             "ngt" => compare!($get, |a, b| a.partial_cmp(&b) != Some(Greater)),
             "nle" => compare!($get, |a, b| !matches!(a.partial_cmp(&b), Some(Less | Equal))),
             "neq" => compare!($get, |a, b| a != b),
@@ -100,8 +101,9 @@ macro_rules! comparisons {
 macro_rules! compare {
     ($get:ident, $holds:expr) => {
         scalar!(|wave, i| {
+            let (a, b) = ($get(wave, i, 0), $get(wave, i, 1));
             let holds: fn(f32, f32) -> bool = $holds;
-            wave.scc = holds($get(wave, i, 0), $get(wave, i, 1));
+            wave.scc = holds(a, b);
         })
     };
 }
