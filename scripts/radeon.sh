@@ -74,5 +74,6 @@ if [[ ! ${PLAYER:-} ]]; then
         --manifest-path "$here/../Cargo.toml" --target-dir "$here/../target/radeon-player"
 fi
 cache=${TORCH_DML_CACHE_DIR:-$here/../target/radeon-player/cache}
-exec "$here/newer-mesa.sh" env MESA_SHADER_CACHE_DISABLE=true MESA_VK_IGNORE_CONFORMANCE_WARNING=true "AMDGPU_GPU_ID=$gpu" "TORCH_DML_CACHE_DIR=$cache" \
-    "VK_DRIVER_FILES=/usr/share/vulkan/icd.d/radeon_icd.json" "LD_PRELOAD=$(realpath "$PLAYER") $shim" "$@"
+exec "$here/newer-mesa.sh" env MESA_SHADER_CACHE_DISABLE=true MESA_VK_IGNORE_CONFORMANCE_WARNING=true \
+    "AMDGPU_GPU_ID=$gpu" "TORCH_DML_CACHE_DIR=$cache" "VK_DRIVER_FILES=/usr/share/vulkan/icd.d/radeon_icd.json" \
+    "LD_PRELOAD=$(realpath "$PLAYER") $shim" "$@"
