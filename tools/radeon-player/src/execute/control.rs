@@ -7,6 +7,7 @@ use crate::isa::instruction::{Instruction, Operand};
 
 macro_rules! control {
     (|$wave:ident, $instruction:ident| $body:expr) => {{
+        #[allow(clippy::no_effect)] // Of what does nothing.
         fn handler<const N: usize>($wave: &mut Wave<N>, $instruction: &Instruction, _: &mut Group) -> Outcome {
             $body;
             Ok(())

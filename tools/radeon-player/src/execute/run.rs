@@ -187,9 +187,9 @@ fn start<const N: usize>(wave: &mut Wave<N>, group: &Group, threads: [u32; 3], i
         wave.scalars[108 + 7] = id[1] & 0xffff | id[2] << 16;
         wave.scalars[108 + 9] = id[0];
     } else {
-        for axis in 0..3 {
+        for (axis, number) in id.into_iter().enumerate() {
             if dispatch.has_group(axis) {
-                wave.scalars[at] = id[axis];
+                wave.scalars[at] = number;
                 at += 1;
             }
         }

@@ -1,5 +1,8 @@
 //! Scalar arithmetic: one value for the wave, and the condition bit.
 
+// Closures of a table are called by the macro that gives them their types.
+#![allow(clippy::redundant_closure_call)]
+
 use super::wave::{EXEC, Wave};
 use super::{Group, Handler, Outcome};
 use crate::isa::instruction::{Instruction, Operand};

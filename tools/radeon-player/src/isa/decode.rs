@@ -471,7 +471,7 @@ fn move_lanes(instruction: &mut Instruction, kind: u32, word: u32) -> Option<()>
                 0x111..=0x11f => lane.checked_sub(count),
                 0x121..=0x12f => Some(lane.wrapping_sub(count) & 15),
                 0x140 => Some(15 - lane),
-                0x141 => Some(lane & 8 | 7 - (lane & 7)),
+                0x141 => Some(lane & 8 | (7 - (lane & 7))),
                 0x150..=0x15f => Some(count),
                 0x160..=0x16f => Some(lane ^ count),
                 _ => return None,

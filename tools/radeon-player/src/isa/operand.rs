@@ -36,7 +36,7 @@ pub fn source(generation: Generation, number: u32, literal: u32) -> Option<Opera
         193..=208 => integer(192 - number as i32),
         240..=247 => {
             let value = [0.5f32, 1.0, 2.0, 4.0][(number as usize - 240) / 2];
-            let value = if number % 2 == 0 { value } else { -value };
+            let value = if number.is_multiple_of(2) { value } else { -value };
             let half = half::f16::from_f32(value).to_bits();
             Operand::Inline(Inline { half, word: value.to_bits(), double: f64::from(value).to_bits() })
         }

@@ -1,6 +1,10 @@
 //! Comparisons, and classes of numbers.
 
-use super::lane::{Half, Read, Value};
+// Comparisons of what is no number are not those that these would be simplified to.
+#![allow(clippy::double_comparisons, clippy::neg_cmp_op_on_partial_ord, clippy::nonminimal_bool)]
+
+use super::halves::Half;
+use super::lane::{Read, Value};
 use crate::execute::wave::{EXEC, Wave};
 use crate::execute::{Group, Handler, Outcome};
 use crate::isa::instruction::{Instruction, Operand};
@@ -17,8 +21,8 @@ fn compare<A: Value, B: Value, const N: usize>(
         let (mut first, mut second) = ([[0; N]; 2], [[0; N]; 2]);
         let a = A::read(wave, instruction, 0, &mut first);
         let b = B::read(wave, instruction, 1, &mut second);
-        for lane in 0..N {
-            bytes[lane] = u8::from(each(a, b, lane));
+        for (lane, byte) in bytes.iter_mut().enumerate().take(N) {
+            *byte = u8::from(each(a, b, lane));
         }
     }
     let mask = bits::<N>(&bytes) & wave.exec();

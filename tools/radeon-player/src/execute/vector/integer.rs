@@ -105,7 +105,7 @@ super::operations! {
     "v_bfe_u32"(a: u32, b: u32, c: u32) -> u32 { a >> (b & 31) & mask(c) }
     "v_bfe_i32"(a: u32, b: u32, c: u32) -> i32 {
         let bits = c & 31;
-        let moved = (a as i32 >> (b & 31)) << (32 - bits & 31) >> (32 - bits & 31);
+        let moved = (a as i32 >> (b & 31)) << ((32 - bits) & 31) >> ((32 - bits) & 31);
         if bits == 0 { 0 } else { moved }
     }
     "v_bfi_b32"(a: u32, b: u32, c: u32) -> u32 { a & b | !a & c }
