@@ -1,7 +1,8 @@
 //! `f16`.
 
-use super::lane::{Half, Own, Wide};
-use super::single::{maximum, minimum, max, middle, min, parts, scale};
+use super::halves::{Half, Wide};
+use super::lane::Own;
+use super::single::{max, maximum, middle, min, minimum, parts, scale};
 
 /// The last step of a division, as of `f32`.
 #[inline(always)]

@@ -1,7 +1,7 @@
 //! Types of operands: how they are read, with their modifiers, and written.
 
 use crate::execute::wave::{Row, Wave};
-use crate::isa::instruction::{Instruction, Operand};
+use crate::isa::instruction::{Inline, Instruction, Operand};
 
 /// A register and the one after it. Types of 32 bits read and write the first alone.
 pub type Rows<const N: usize> = [Row<N>; 2];
@@ -52,7 +52,12 @@ fn longs<'a, const N: usize>(wave: &'a Wave<N>, operand: Operand, room: &'a mut 
 
 /// Halves in the low bits of words, of which the upper bits say nothing.
 #[inline(always)]
-pub(super) fn shorts<'a, const N: usize>(wave: &'a Wave<N>, operand: Operand, high: bool, room: &'a mut Rows<N>) -> Read<'a, N> {
+pub(super) fn shorts<'a, const N: usize>(
+    wave: &'a Wave<N>,
+    operand: Operand,
+    high: bool,
+    room: &'a mut Rows<N>,
+) -> Read<'a, N> {
     match operand {
         Operand::Vector(register) if !high => return [&wave.vectors[register as usize]; 2],
         Operand::Vector(register) => room[0] = wave.vectors[register as usize].map(|word| word >> 16),
@@ -127,7 +132,12 @@ macro_rules! integer {
     ($type:ty, $read:ident, $word:ident => $get:expr, $value:ident => $put:expr) => {
         impl Value for $type {
             #[inline(always)]
-            fn read<'a, const N: usize>(w: &'a Wave<N>, i: &Instruction, k: usize, room: &'a mut Rows<N>) -> Read<'a, N> {
+            fn read<'a, const N: usize>(
+                w: &'a Wave<N>,
+                i: &Instruction,
+                k: usize,
+                room: &'a mut Rows<N>,
+            ) -> Read<'a, N> {
                 $read!(w, i, k, room)
             }
             #[inline(always)]
@@ -187,7 +197,12 @@ macro_rules! long {
     ($type:ty, $operand:ident => $read:expr) => {
         impl Value for $type {
             #[inline(always)]
-            fn read<'a, const N: usize>(w: &'a Wave<N>, i: &Instruction, k: usize, room: &'a mut Rows<N>) -> Read<'a, N> {
+            fn read<'a, const N: usize>(
+                w: &'a Wave<N>,
+                i: &Instruction,
+                k: usize,
+                room: &'a mut Rows<N>,
+            ) -> Read<'a, N> {
                 let $operand = i.source[k];
                 longs(w, $read, room)
             }

@@ -8,7 +8,7 @@
 //! AMD does not say in which order products are added and how often sums are rounded; here they are added exactly as far as
 //! `f64` goes, and rounded once. Whole numbers are exact.
 
-use super::lane::odd_single;
+use super::halves::odd_single;
 use crate::execute::float::{float_to_half, half_to_float};
 use crate::execute::wave::{Row, Wave};
 use crate::execute::{Group, Handler, Outcome, Trap};
@@ -301,7 +301,8 @@ mod tests {
         let mut seed = 1;
         let a: [[u8; 16]; 16] = std::array::from_fn(|_| std::array::from_fn(|_| noise(&mut seed) as u8));
         let b: [[u8; 16]; 16] = std::array::from_fn(|_| std::array::from_fn(|_| noise(&mut seed) as u8));
-        let word = |row: &[u8; 16], k: usize| u32::from_le_bytes([row[4 * k], row[4 * k + 1], row[4 * k + 2], row[4 * k + 3]]);
+        let word =
+            |row: &[u8; 16], k: usize| u32::from_le_bytes([row[4 * k], row[4 * k + 1], row[4 * k + 2], row[4 * k + 3]]);
         let rows = |of: &[[u8; 16]; 16]| -> [Row<N>; 4] {
             std::array::from_fn(|k| std::array::from_fn(|lane| word(&of[lane % 16], k)))
         };

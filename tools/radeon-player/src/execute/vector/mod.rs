@@ -8,6 +8,7 @@ mod conversion;
 mod division;
 mod double;
 mod half;
+mod halves;
 mod integer;
 mod lane;
 mod matrix;
@@ -20,7 +21,7 @@ pub use special::set_side;
 /// What scalar floats need of roundings.
 pub(super) mod approximate {
     pub use super::conversion::half_toward_zero;
-    pub use super::lane::odd_single;
+    pub use super::halves::odd_single;
     pub use super::special::{given, near};
 }
 

@@ -1,6 +1,7 @@
 //! Two values of 16 bits in a register, and dot products of parts of registers.
 
-use super::lane::{Half, Own, Pair, Wide};
+use super::halves::{Half, Pair, Wide};
+use super::lane::Own;
 use super::single::{max, maximum, min, minimum};
 use crate::execute::float::half_to_float;
 use crate::execute::{Group, Handler, Outcome, wave::Wave};

@@ -1,6 +1,7 @@
 //! `f32`.
 
-use super::lane::{InHalf, Mixed, Own};
+use super::halves::{InHalf, Mixed};
+use super::lane::Own;
 
 /// The lesser, of a number and no number the number, of zeros the negative one.
 #[inline(always)]
