@@ -105,6 +105,13 @@ pub fn lanes(mask: u64) -> impl Iterator<Item = usize> {
     })
 }
 
+/// Calls a function for each lane of a mask, until one fails. Of a wave that is full, which most are, lanes need not be
+/// looked for.
+#[inline(always)]
+pub fn each_lane<const N: usize>(mask: u64, mut f: impl FnMut(usize) -> Outcome) -> Outcome {
+    if mask == Wave::<N>::ALL { (0..N).try_for_each(f) } else { lanes(mask).try_for_each(&mut f) }
+}
+
 /// A place in memory that was found to be there. Only [`Space::reach`] makes them, and only for bytes that are in a
 /// buffer or in the workgroup's scratch for as long as the instruction runs.
 #[derive(Clone, Copy)]
@@ -143,7 +150,9 @@ impl Place {
     fn set_half(self, value: u16) {
         let at = self.0.cast::<u16>();
         // SAFETY: a place is memory that is there; the atomic is aligned.
-        unsafe { if at.is_aligned() { AtomicU16::from_ptr(at).store(value, Relaxed) } else { at.write_unaligned(value) } }
+        unsafe {
+            if at.is_aligned() { AtomicU16::from_ptr(at).store(value, Relaxed) } else { at.write_unaligned(value) }
+        }
     }
 
     #[inline(always)]
@@ -157,7 +166,9 @@ impl Place {
     fn set_word(self, value: u32) {
         let at = self.0.cast::<u32>();
         // SAFETY: a place is memory that is there; the atomic is aligned.
-        unsafe { if at.is_aligned() { AtomicU32::from_ptr(at).store(value, Relaxed) } else { at.write_unaligned(value) } }
+        unsafe {
+            if at.is_aligned() { AtomicU32::from_ptr(at).store(value, Relaxed) } else { at.write_unaligned(value) }
+        }
     }
 
     /// A word that is changed as a whole.
@@ -359,20 +370,12 @@ fn load_words<const N: usize, S: Space, const WORDS: usize>(
     let places = S::reach(wave, it, group, it.source[1], bytes, Access::Read)?;
     count(active, group, bytes, Access::Read);
     let rows = &mut wave.vectors[to as usize..to as usize + WORDS];
-    if active == Wave::<N>::ALL {
-        for lane in 0..N {
-            for (word, row) in rows.iter_mut().enumerate() {
-                row[lane] = places[lane].after(4 * word).word();
-            }
+    each_lane::<N>(active, |lane| {
+        for (word, row) in rows.iter_mut().enumerate() {
+            row[lane] = places[lane].after(4 * word).word();
         }
-    } else {
-        for lane in lanes(active) {
-            for (word, row) in rows.iter_mut().enumerate() {
-                row[lane] = places[lane].after(4 * word).word();
-            }
-        }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 #[inline(always)]
@@ -411,12 +414,12 @@ fn store_words<const N: usize, S: Space, const WORDS: usize>(
     let places = S::reach(wave, it, group, it.source[2], bytes, Access::Write)?;
     count(active, group, bytes, Access::Write);
     let rows = &wave.vectors[from as usize..from as usize + WORDS];
-    for lane in lanes(active) {
+    each_lane::<N>(active, |lane| {
         for (word, row) in rows.iter().enumerate() {
             places[lane].after(4 * word).set_word(row[lane]);
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 fn misaligned(lane: usize) -> Box<Trap> {

@@ -1,7 +1,7 @@
 //! Instructions of shared memory, and the lanes' exchanges through it.
 
 use super::local::Access;
-use super::memory::lanes;
+use super::memory::{each_lane, lanes};
 use super::wave::{Row, Wave};
 use super::{Group, Handler, Outcome, Trap};
 use crate::fault::FaultKind;
@@ -47,12 +47,8 @@ pub fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
         "ds_rsub_u32" | "ds_rsub_rtn_u32" => |w, i, g| atomic32(w, i, g, |old, by, _| by.wrapping_sub(old)),
         "ds_min_u32" | "ds_min_rtn_u32" => |w, i, g| atomic32(w, i, g, |old, by, _| old.min(by)),
         "ds_max_u32" | "ds_max_rtn_u32" => |w, i, g| atomic32(w, i, g, |old, by, _| old.max(by)),
-        "ds_min_i32" | "ds_min_rtn_i32" => {
-            |w, i, g| atomic32(w, i, g, |old, by, _| (old as i32).min(by as i32) as u32)
-        }
-        "ds_max_i32" | "ds_max_rtn_i32" => {
-            |w, i, g| atomic32(w, i, g, |old, by, _| (old as i32).max(by as i32) as u32)
-        }
+        "ds_min_i32" | "ds_min_rtn_i32" => |w, i, g| atomic32(w, i, g, |old, by, _| (old as i32).min(by as i32) as u32),
+        "ds_max_i32" | "ds_max_rtn_i32" => |w, i, g| atomic32(w, i, g, |old, by, _| (old as i32).max(by as i32) as u32),
         "ds_and_b32" | "ds_and_rtn_b32" => |w, i, g| atomic32(w, i, g, |old, by, _| old & by),
         "ds_or_b32" | "ds_or_rtn_b32" => |w, i, g| atomic32(w, i, g, |old, by, _| old | by),
         "ds_xor_b32" | "ds_xor_rtn_b32" => |w, i, g| atomic32(w, i, g, |old, by, _| old ^ by),
@@ -82,12 +78,8 @@ pub fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
         "ds_sub_u64" | "ds_sub_rtn_u64" => |w, i, g| atomic64(w, i, g, |old, by, _| old.wrapping_sub(by)),
         "ds_min_u64" | "ds_min_rtn_u64" => |w, i, g| atomic64(w, i, g, |old, by, _| old.min(by)),
         "ds_max_u64" | "ds_max_rtn_u64" => |w, i, g| atomic64(w, i, g, |old, by, _| old.max(by)),
-        "ds_min_i64" | "ds_min_rtn_i64" => {
-            |w, i, g| atomic64(w, i, g, |old, by, _| (old as i64).min(by as i64) as u64)
-        }
-        "ds_max_i64" | "ds_max_rtn_i64" => {
-            |w, i, g| atomic64(w, i, g, |old, by, _| (old as i64).max(by as i64) as u64)
-        }
+        "ds_min_i64" | "ds_min_rtn_i64" => |w, i, g| atomic64(w, i, g, |old, by, _| (old as i64).min(by as i64) as u64),
+        "ds_max_i64" | "ds_max_rtn_i64" => |w, i, g| atomic64(w, i, g, |old, by, _| (old as i64).max(by as i64) as u64),
         "ds_and_b64" | "ds_and_rtn_b64" => |w, i, g| atomic64(w, i, g, |old, by, _| old & by),
         "ds_or_b64" | "ds_or_rtn_b64" => |w, i, g| atomic64(w, i, g, |old, by, _| old | by),
         "ds_xor_b64" | "ds_xor_rtn_b64" => |w, i, g| atomic64(w, i, g, |old, by, _| old ^ by),
@@ -185,7 +177,7 @@ fn read_words<const N: usize, const WORDS: usize>(
     let active = wave.exec();
     group.counts.bank_conflicts += count(active, places, WORDS, group.options);
     let rows = &mut wave.vectors[to as usize..to as usize + WORDS];
-    for lane in lanes(active) {
+    each_lane::<N>(active, |lane| {
         let at = places[lane] as usize;
         // One look at the bounds for all words.
         group.shared.note(wave.index, at, 4 * WORDS, Access::Read).or_else(|trap| of_lane(lane, Err(trap)))?;
@@ -195,8 +187,8 @@ fn read_words<const N: usize, const WORDS: usize>(
         for (row, bytes) in rows.iter_mut().zip(bytes.as_chunks::<4>().0) {
             row[lane] = u32::from_le_bytes(*bytes);
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 #[inline(always)]
@@ -248,7 +240,7 @@ fn write_words<const N: usize, const WORDS: usize>(
     let active = wave.exec();
     group.counts.bank_conflicts += count(active, places, WORDS, group.options);
     let rows = &wave.vectors[from as usize..from as usize + WORDS];
-    for lane in lanes(active) {
+    each_lane::<N>(active, |lane| {
         let at = places[lane] as usize;
         group.shared.note(wave.index, at, 4 * WORDS, Access::Write).or_else(|trap| of_lane(lane, Err(trap)))?;
         let Some(bytes) = group.shared.bytes.get_mut(at..at + 4 * WORDS) else {
@@ -257,8 +249,8 @@ fn write_words<const N: usize, const WORDS: usize>(
         for (row, bytes) in rows.iter().zip(bytes.as_chunks_mut::<4>().0) {
             *bytes = row[lane].to_le_bytes();
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 #[inline(always)]
@@ -377,7 +369,8 @@ mod tests {
     #[test]
     fn conflicts_are_of_banks() {
         let options = Options { count: true, ..Options::default() };
-        let conflicts = |stride: u32| count::<32>(u64::MAX >> 32, &std::array::from_fn(|k| k as u32 * stride), 1, &options);
+        let conflicts =
+            |stride: u32| count::<32>(u64::MAX >> 32, &std::array::from_fn(|k| k as u32 * stride), 1, &options);
         assert_eq!([4, 0, 8, 128].map(conflicts), [0, 0, 1, 31]);
     }
 }
