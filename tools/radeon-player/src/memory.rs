@@ -352,7 +352,8 @@ mod tests {
         assert!(memory.write(0x8000_0000_0008, &[1, 2]));
         let mut two = [0; 2];
         assert!(memory.read(0xffff_8000_0000_0008, &mut two) && two == [1, 2]);
-        for address in [0, 8, 0x20_0000 - 1, 0x20_0fff, 0xffff_8000_0000_1000, 0x4000_0000_0000, 0xffff_0000_0000_0000] {
+        for address in [0, 8, 0x20_0000 - 1, 0x20_0fff, 0xffff_8000_0000_1000, 0x4000_0000_0000, 0xffff_0000_0000_0000]
+        {
             assert!(!memory.read(address, &mut two), "{address:#x}");
         }
         assert!(Memory::covers(0xffff_8000_0000_0000, PAGE) && Memory::covers(0, HALF));

@@ -227,8 +227,19 @@ fn words_of<const N: usize>(body: &[u32]) -> [u32; N] {
 
 fn packet(operation: u32, body: &[u32]) -> Vec<Command> {
     let one = match operation {
-        NOP | CLEAR_STATE | CONTEXT_CONTROL | COND_EXEC | NUM_INSTANCES | PFP_SYNC_ME | PREAMBLE_CNTL | ACQUIRE_MEM
-        | REWIND | SET_CONFIG_REG | SET_CONTEXT_REG | SET_UCONFIG_REG | SET_UCONFIG_REG_PAIRS => return Vec::new(),
+        NOP
+        | CLEAR_STATE
+        | CONTEXT_CONTROL
+        | COND_EXEC
+        | NUM_INSTANCES
+        | PFP_SYNC_ME
+        | PREAMBLE_CNTL
+        | ACQUIRE_MEM
+        | REWIND
+        | SET_CONFIG_REG
+        | SET_CONTEXT_REG
+        | SET_UCONFIG_REG
+        | SET_UCONFIG_REG_PAIRS => return Vec::new(),
         WAIT_REG_MEM => Command::Barrier,
         EVENT_WRITE if body[0] & 63 == CS_PARTIAL_FLUSH => Command::Barrier,
         EVENT_WRITE => return Vec::new(),

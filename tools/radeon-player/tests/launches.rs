@@ -112,10 +112,15 @@ fn launches_follow_one_another() {
     for (threads, strict) in [(1, false), (4, false), (4, true)] {
         let mut player = Player::new(options(threads, strict));
         for round in 1..4 {
-            player.submit(&[launch(a, b, GROUPS), barrier(), launch(b, c, GROUPS), barrier(), copy(c, a, BYTES as u32)])
+            player
+                .submit(&[launch(a, b, GROUPS), barrier(), launch(b, c, GROUPS), barrier(), copy(c, a, BYTES as u32)])
                 .expect("no fault");
             for index in [0, 63, 64, BYTES / 8, BYTES / 4 - 1] {
-                assert_eq!((player.word(1, index), player.word(0, index)), (2 * round - 1, 2 * round), "{threads} threads");
+                assert_eq!(
+                    (player.word(1, index), player.word(0, index)),
+                    (2 * round - 1, 2 * round),
+                    "{threads} threads"
+                );
             }
         }
     }

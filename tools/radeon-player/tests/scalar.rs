@@ -85,7 +85,8 @@ fn run(name: &str, a: u64, b: u64) -> (u64, bool) {
 /// Numbers of every size, with the ends of each range.
 fn numbers() -> Vec<u64> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut numbers = vec![0, 1, 31, 32, 63, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 63, u64::MAX, 0x10_0005, 0x40_0000];
+    let mut numbers =
+        vec![0, 1, 31, 32, 63, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 63, u64::MAX, 0x10_0005, 0x40_0000];
     for shift in 0..24 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         numbers.push(state >> (shift * 2));
@@ -131,7 +132,7 @@ fn fits(value: i64) -> bool {
 #[test]
 fn arithmetic() {
     check(&[
-        ("s_add_u32", |a, b| (low(a + low(b)), Some(low(a) + low(b) > 0xffff_ffff))),
+        ("s_add_u32", |a, b| (low(low(a) + low(b)), Some(low(a) + low(b) > 0xffff_ffff))),
         ("s_sub_u32", |a, b| (low(low(a).wrapping_sub(low(b))), Some(low(b) > low(a)))),
         ("s_add_i32", |a, b| (low((int(a) + int(b)) as u64), Some(!fits(int(a) + int(b))))),
         ("s_sub_i32", |a, b| (low((int(a) - int(b)) as u64), Some(!fits(int(a) - int(b))))),

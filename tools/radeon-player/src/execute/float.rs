@@ -41,7 +41,10 @@ mod tests {
     fn halves_are_those_of_the_crate() {
         for half in 0..=u16::MAX {
             let value = half::f16::from_bits(half);
-            assert_eq!(half_to_float(half).to_bits() | (0x40_0000 * u32::from(value.is_nan())), value.to_f32().to_bits());
+            assert_eq!(
+                half_to_float(half).to_bits() | (0x40_0000 * u32::from(value.is_nan())),
+                value.to_f32().to_bits()
+            );
             if !value.is_nan() {
                 assert_eq!(float_to_half(value.to_f32()), half);
             }

@@ -113,10 +113,7 @@ pub fn run_workgroup(
     let scratch = vec![0xa5; lanes * dispatch.scratch as usize];
     vector::set_side(options.approximate);
     let mut group = Group { dispatch, memory, options, counts, id, shared, scratch };
-    let outcome = if dispatch.wave == 32 {
-        run::run::<32>(program, &mut group)
-    } else {
-        run::run::<64>(program, &mut group)
-    };
+    let outcome =
+        if dispatch.wave == 32 { run::run::<32>(program, &mut group) } else { run::run::<64>(program, &mut group) };
     outcome.map_err(|fault| *fault)
 }

@@ -126,7 +126,10 @@ fn kind(instruction: &Instruction) -> Kind {
         }
         _ if has("wmma") => Kind::Matrix,
         _ if has("fma") || has("_dot") || has("_mad_") || has("mac_") => Kind::MultiplyAdd,
-        _ if ["v_rcp", "v_rsq", "v_sqrt", "v_exp", "v_log", "v_sin", "v_cos"].iter().any(|start| name.starts_with(start)) => {
+        _ if ["v_rcp", "v_rsq", "v_sqrt", "v_exp", "v_log", "v_sin", "v_cos"]
+            .iter()
+            .any(|start| name.starts_with(start)) =>
+        {
             Kind::Transcendental
         }
         _ => Kind::Vector,
@@ -226,7 +229,11 @@ fn execute<const N: usize, const COUNT: bool, const STRICT: bool>(
     while !wave.waiting {
         let at = wave.next;
         let (Some(instruction), Some(step)) = (program.instructions.get(at), steps.get(at)) else {
-            return Err(Box::new(Fault::new(FaultKind::Other("execution left the program".to_owned()), "", program.address)));
+            return Err(Box::new(Fault::new(
+                FaultKind::Other("execution left the program".to_owned()),
+                "",
+                program.address,
+            )));
         };
         wave.next += 1;
         count += 1;

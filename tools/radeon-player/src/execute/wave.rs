@@ -3,7 +3,7 @@
 //! A vector register is a row of lanes. Instructions read whole rows, compute all lanes, and write those that are on:
 //! loops over a fixed number of lanes, which the compiler turns into the processor's vector instructions.
 
-use super::float::{half_to_float, float_to_half};
+use super::float::{float_to_half, half_to_float};
 use crate::isa::instruction::{Instruction, Operand};
 
 /// Number of vcc.

@@ -333,7 +333,8 @@ impl Decoder<'_> {
         let mut half = |number: u32, first: u32, second: u32, to: u32| -> Option<Instruction> {
             let (name, signature) = pair_name(self.generation, number)?;
             let to = Operand::Vector(to as u16);
-            let mut instruction = Instruction { name, encoding: Encoding::Vopd, size: 8, to, signature, ..Instruction::default() };
+            let mut instruction =
+                Instruction { name, encoding: Encoding::Vopd, size: 8, to, signature, ..Instruction::default() };
             instruction.source[0] = self.operand(first, &mut size, 8)?;
             let second = Operand::Vector(second as u16);
             let literal = Operand::Literal(self.word(2));
@@ -386,7 +387,11 @@ impl Decoder<'_> {
         }
         let returns = bits(word, if third { 14 } else { 16 }, 1) != 0;
         let base = scalar(self.generation, bits(next, 16, 7));
-        let vector = if encoding == Encoding::Scratch && third { bits(next, 23, 1) != 0 } else { base_is_off(base) || encoding != Encoding::Scratch };
+        let vector = if encoding == Encoding::Scratch && third {
+            bits(next, 23, 1) != 0
+        } else {
+            base_is_off(base) || encoding != Encoding::Scratch
+        };
         let registers = [bits(next, 0, 8), bits(next, 8, 8), bits(next, 24, 8)];
         self.address(&mut instruction, row, registers, base, vector, returns);
         Some(instruction)
@@ -407,7 +412,15 @@ impl Decoder<'_> {
     }
 
     /// Operands of a memory access: registers are those of the address, of data and of the result.
-    fn address(&self, instruction: &mut Instruction, row: Row, registers: [u32; 3], base: Operand, vector: bool, returns: bool) {
+    fn address(
+        &self,
+        instruction: &mut Instruction,
+        row: Row,
+        registers: [u32; 3],
+        base: Operand,
+        vector: bool,
+        returns: bool,
+    ) {
         let [address, data, to] = registers.map(|register| Operand::Vector(register as u16));
         let base = if base_is_off(base) || instruction.encoding == Encoding::Flat { Operand::None } else { base };
         let address = if vector { address } else { Operand::None };
@@ -455,7 +468,8 @@ fn pair_name(generation: Generation, number: u32) -> Option<(&'static str, &'sta
 /// Has the first source come from other lanes. The instruction that is carried out then reads the register that they were
 /// gathered in.
 fn move_lanes(instruction: &mut Instruction, kind: u32, word: u32) -> Option<()> {
-    let mut dpp = Dpp { from: [Dpp::NONE; 16], rows: 15, banks: 15, zero: true, inactive: kind == DPP8[1], eights: true };
+    let mut dpp =
+        Dpp { from: [Dpp::NONE; 16], rows: 15, banks: 15, zero: true, inactive: kind == DPP8[1], eights: true };
     if kind == DPP16 {
         dpp.eights = false;
         dpp.zero = bits(word, 19, 1) != 0;
