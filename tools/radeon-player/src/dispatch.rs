@@ -8,7 +8,8 @@ use crate::pm4::SHADER_REGISTER_COUNT;
 pub struct Dispatch {
     /// Whose machine code.
     pub generation: Generation,
-    /// The number of the launch, from 1, for messages and [`Memory::note_read`](crate::memory::Memory::note_read).
+    /// The number of the launch, from 1, for messages and
+    /// [`Memory::note_read`](crate::memory::Memory::note_read).
     pub number: u32,
     /// Where the code is.
     pub code: u64,
@@ -28,7 +29,8 @@ pub struct Dispatch {
     pub groups: [u32; 3],
     /// The first workgroup of each axis.
     pub start: [u32; 3],
-    /// Threads along each axis of the last workgroup of that axis, which may be fewer; see [`Self::threads_of`].
+    /// Threads along each axis of the last workgroup of that axis, which may be fewer; see
+    /// [`Self::threads_of`].
     pub last: [u32; 3],
     /// Scratch memory of a lane, in bytes; 0 if the shader has none.
     pub scratch: u32,
@@ -128,8 +130,8 @@ impl Dispatch {
         (self.rsrc2 >> 1 & 31) as usize
     }
 
-    /// Whether the workgroup's number along `axis` follows the user registers, those of lower axes first.
-    /// On RDNA4 these are in trap registers instead.
+    /// Whether the workgroup's number along `axis` follows the user registers, those of lower axes
+    /// first. On RDNA4 these are in trap registers instead.
     #[must_use]
     pub fn has_group(&self, axis: usize) -> bool {
         self.rsrc2 >> (7 + axis) & 1 != 0
@@ -141,8 +143,8 @@ impl Dispatch {
         self.rsrc2 >> 10 & 1 != 0
     }
 
-    /// `FLOAT_MODE`: rounding of f32 in bits 0 and 1, of f16 and f64 in 2 and 3; subnormals of f32 kept as input (4)
-    /// and output (5), of f16 and f64 (6, 7).
+    /// `FLOAT_MODE`: rounding of f32 in bits 0 and 1, of f16 and f64 in 2 and 3; subnormals of f32
+    /// kept as input (4) and output (5), of f16 and f64 (6, 7).
     #[must_use]
     pub fn float_mode(&self) -> u32 {
         self.rsrc1 >> 12 & 255

@@ -80,7 +80,8 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A fault of which only kind, instruction and its address are known; the executor adds wave and workgroup.
+    /// A fault of which only kind, instruction and its address are known; the executor adds wave
+    /// and workgroup.
     pub fn new(kind: FaultKind, instruction: impl Into<String>, code: u64) -> Self {
         Self { kind, instruction: instruction.into(), code, lane: None, address: None, wave: 0, workgroup: [0; 3] }
     }

@@ -1,10 +1,11 @@
 //! The GPU's address space, as addresses of this process.
 //!
-//! A region of 2 TiB is reserved, for the first of each half of the GPU's addresses; a buffer is mapped at its address in it, so that a translation is one addition. One
-//! bit for each page says whether a buffer is there, which makes an access outside all buffers a fault, not a signal.
+//! A region of 2 TiB is reserved, for the first of each half of the GPU's addresses; a buffer is
+//! mapped at its address in it, so that a translation is one addition. One bit for each page says
+//! whether a buffer is there, which makes an access outside all buffers a fault, not a signal.
 //!
-//! Accesses are relaxed atomics where they are aligned: shaders of several threads share memory as they do on a GPU,
-//! and what they race for is theirs.
+//! Accesses are relaxed atomics where they are aligned: shaders of several threads share memory as
+//! they do on a GPU, and what they race for is theirs.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -32,7 +33,8 @@ pub struct Memory {
     region: *mut u8,
     /// A bit for each page.
     mapped: *const AtomicU64,
-    /// For each word of memory, the last launch that wrote it and the last that read it; made when first asked for.
+    /// For each word of memory, the last launch that wrote it and the last that read it; made when
+    /// first asked for.
     shadow: std::sync::OnceLock<Shadow>,
     /// The launches up to this one are behind a barrier.
     barrier: AtomicU32,
@@ -42,8 +44,8 @@ struct Shadow {
     words: *const [AtomicU32; 2],
 }
 
-// SAFETY: the pointers are those of mappings that live as long as the value, and what is in them is accessed by atomics
-// or as the memory of a GPU, whose programs answer for their races.
+// SAFETY: the pointers are those of mappings that live as long as the value, and what is in them is
+// accessed by atomics or as the memory of a GPU, whose programs answer for their races.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
@@ -52,8 +54,8 @@ unsafe impl Send for Shadow {}
 // SAFETY: as above.
 unsafe impl Sync for Shadow {}
 
-/// Where an address is in the region. The driver has buffers in the upper half, whose addresses have their upper bits
-/// all set, or cut off after 48.
+/// Where an address is in the region. The driver has buffers in the upper half, whose addresses
+/// have their upper bits all set, or cut off after 48.
 #[inline(always)]
 fn offset(address: u64) -> u64 {
     match address >> 40 {
@@ -115,7 +117,8 @@ impl Memory {
         start < 2 * HALF && bytes <= HALF && offset(address + (bytes.max(1) - 1)) == start + (bytes.max(1) - 1)
     }
 
-    /// Says of whole pages whether a buffer is there. The shim has mapped it, or will unmap it after this.
+    /// Says of whole pages whether a buffer is there. The shim has mapped it, or will unmap it
+    /// after this.
     pub fn set_mapped(&self, address: u64, bytes: u64, there: bool) {
         let first = offset(address) / PAGE;
         for page in first..first + bytes.div_ceil(PAGE) {
@@ -242,8 +245,8 @@ impl Memory {
         })
     }
 
-    /// Notes that a launch reads bytes that are mapped; what another wrote without a barrier between is a conflict.
-    /// For strict runs.
+    /// Notes that a launch reads bytes that are mapped; what another wrote without a barrier
+    /// between is a conflict. For strict runs.
     ///
     /// # Errors
     ///
@@ -264,8 +267,8 @@ impl Memory {
         Ok(())
     }
 
-    /// What launches without a barrier between did to bytes that the command processor reads or writes now. For strict
-    /// runs.
+    /// What launches without a barrier between did to bytes that the command processor reads or
+    /// writes now. For strict runs.
     ///
     /// # Errors
     ///
@@ -283,8 +286,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Notes that a launch writes bytes that are mapped; what another wrote or read without a barrier between is a
-    /// conflict. For strict runs. An atomic access is a write.
+    /// Notes that a launch writes bytes that are mapped; what another wrote or read without a
+    /// barrier between is a conflict. For strict runs. An atomic access is a write.
     ///
     /// # Errors
     ///

@@ -1,6 +1,7 @@
 //! The packets of a submission: what a command processor does between shaders.
 //!
-//! Only what compute needs is read. Names of packets and fields are those of AMD's documentation of PM4.
+//! Only what compute needs is read. Names of packets and fields are those of AMD's documentation of
+//! PM4.
 
 use crate::memory::Memory;
 

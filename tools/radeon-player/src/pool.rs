@@ -1,8 +1,9 @@
 //! Workgroups of a launch over threads.
 //!
-//! The launching thread works too, and calls the others only where the first workgroup was long enough, or the
-//! workgroups are many enough, to be worth it. Which thread runs a workgroup changes no result of a program without
-//! races. Of several faults the one of the lowest workgroup counts, so that it is the same in every run.
+//! The launching thread works too, and calls the others only where the first workgroup was long
+//! enough, or the workgroups are many enough, to be worth it. Which thread runs a workgroup changes
+//! no result of a program without races. Of several faults the one of the lowest workgroup counts,
+//! so that it is the same in every run.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -175,7 +176,8 @@ fn serve(shared: &Shared) {
         seen = state.number;
         let job = state.job.clone();
         drop(state);
-        // A thread that unwinds would be waited for without end: what panics is the player's own mistake.
+        // A thread that unwinds would be waited for without end: what panics is the player's own
+        // mistake.
         let job = job.map(|job| std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.work(None))));
         if job.is_some_and(|outcome| outcome.is_err()) {
             std::process::abort();

@@ -89,9 +89,11 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// The first problem, after which the rest of the submission is left out, unless options say to go on.
+    /// The first problem, after which the rest of the submission is left out, unless options say to
+    /// go on.
     pub fn submit(&mut self, address: u64, words: u32) -> Result<(), Problem> {
-        // A submission waits for the ones before: the driver orders them by semaphores, which are not followed here.
+        // A submission waits for the ones before: the driver orders them by semaphores, which are
+        // not followed here.
         self.memory.barrier(self.launches);
         for command in pm4::read(&self.memory, address, words)? {
             if self.options.trace > 1 {
@@ -246,8 +248,8 @@ impl Queue {
     }
 }
 
-/// What the driver's statistics call the hash of a shader: a CRC-32 without its last inversion, over the code and the
-/// padding that follows it.
+/// What the driver's statistics call the hash of a shader: a CRC-32 without its last inversion,
+/// over the code and the padding that follows it.
 #[must_use]
 pub fn hash(words: impl Iterator<Item = u32>) -> u32 {
     words.flat_map(u32::to_le_bytes).fold(u32::MAX, |sum, byte| {

@@ -24,7 +24,8 @@ pub enum Side {
 /// What the environment asks for. The crate's README says the same of users.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// `RADEON_PLAYER_STRICT`: checks beyond what hardware notices. Accesses outside all buffers are faults without it too.
+    /// `RADEON_PLAYER_STRICT`: checks beyond what hardware notices. Accesses outside all buffers
+    /// are faults without it too.
     pub strict: bool,
     /// `RADEON_PLAYER_APPROXIMATE`: `up` or `down`.
     pub approximate: Side,
@@ -36,12 +37,14 @@ pub struct Options {
     pub trace: u32,
     /// `RADEON_PLAYER_SUM`: a line at the end.
     pub sum: bool,
-    /// `RADEON_PLAYER_COUNTS`: the file that counts are appended to, a line of JSON for each kernel.
+    /// `RADEON_PLAYER_COUNTS`: the file that counts are appended to, a line of JSON for each
+    /// kernel.
     pub counts: Option<PathBuf>,
-    /// `RADEON_PLAYER_LIST`: the file that the instructions of each kernel are appended to, as text.
+    /// `RADEON_PLAYER_LIST`: the file that the instructions of each kernel are appended to, as
+    /// text.
     pub list: Option<PathBuf>,
-    /// `RADEON_PLAYER_FAULTS`: `continue` reports a fault and goes on with the next launch; otherwise the device is
-    /// lost.
+    /// `RADEON_PLAYER_FAULTS`: `continue` reports a fault and goes on with the next launch;
+    /// otherwise the device is lost.
     pub go_on: bool,
 }
 
@@ -86,7 +89,8 @@ impl Options {
     }
 }
 
-/// Appends text to a file in one call, since several processes may write to it; what goes wrong is said.
+/// Appends text to a file in one call, since several processes may write to it; what goes wrong is
+/// said.
 pub fn append(path: &Path, text: &str) {
     let open = std::fs::OpenOptions::new().append(true).create(true).open(path);
     if let Err(error) = open.and_then(|mut file| file.write_all(text.as_bytes())) {
@@ -150,7 +154,8 @@ pub struct Counts {
     pub kinds: [u64; Kind::COUNT],
     /// Dual-issue pairs, each one instruction above, if [`Options::count`].
     pub pairs: u64,
-    /// Cycles that accesses of shared memory wait for a bank of 32, beyond one each, if [`Options::count`].
+    /// Cycles that accesses of shared memory wait for a bank of 32, beyond one each, if
+    /// [`Options::count`].
     pub bank_conflicts: u64,
     /// Bytes that active lanes load from memory, if [`Options::count`].
     pub bytes_loaded: u64,

@@ -1,5 +1,6 @@
-//! Accesses of memory and shared memory, exchanges of lanes, masks, pairs and parts of registers: programs that load four
-//! words a lane, do something to them, and store four words, against a model of a lane. Code is as LLVM assembles it.
+//! Accesses of memory and shared memory, exchanges of lanes, masks, pairs and parts of registers:
+//! programs that load four words a lane, do something to them, and store four words, against a
+//! model of a lane. Code is as LLVM assembles it.
 
 #![cfg(target_os = "linux")]
 
@@ -38,7 +39,8 @@ fn random(state: &mut u64) -> u32 {
     (*state >> 32) as u32
 }
 
-/// Runs code as two waves of 32, and compares what each lane stores with what a model makes of what it loaded.
+/// Runs code as two waves of 32, and compares what each lane stores with what a model makes of what
+/// it loaded.
 fn check(generation: Generation, code: &[u32], model: impl Fn([u32; 4], &[[u32; 4]], usize) -> [u32; 4]) {
     static MEMORY: LazyLock<Memory> = LazyLock::new(Memory::new);
     let (begin, end) =
@@ -62,7 +64,8 @@ fn check(generation: Generation, code: &[u32], model: impl Fn([u32; 4], &[[u32; 
         code: 0x1000,
         wave: 32,
         user,
-        // Subnormals are kept; 16 vector registers; four user registers; 1,024 bytes of shared memory.
+        // Subnormals are kept; 16 vector registers; four user registers; 1,024 bytes of shared
+        // memory.
         rsrc1: 0xf0 << 12 | 1,
         rsrc2: 4 << 1 | 2 << 15,
         rsrc3: 0,
@@ -321,8 +324,9 @@ fn parts_of_registers() {
     // v_mov_b32 v11, v4
     // v_mov_b32_sdwa v8, v5 dst_sel:BYTE_2 dst_unused:UNUSED_PRESERVE src0_sel:BYTE_3
     // v_mov_b32_sdwa v9, sext(v5) dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_1
-    // v_add_nc_u32_sdwa v10, v4, v5 dst_sel:WORD_1 dst_unused:UNUSED_PAD src0_sel:BYTE_1 src1_sel:WORD_0
-    // v_sub_nc_u32_sdwa v11, v4, sext(v5) dst_sel:BYTE_1 dst_unused:UNUSED_SEXT src0_sel:BYTE_0 src1_sel:BYTE_2
+    // v_add_nc_u32_sdwa v10, v4, v5 dst_sel:WORD_1 dst_unused:UNUSED_PAD src0_sel:BYTE_1
+    // src1_sel:WORD_0 v_sub_nc_u32_sdwa v11, v4, sext(v5) dst_sel:BYTE_1 dst_unused:UNUSED_SEXT
+    // src0_sel:BYTE_0 src1_sel:BYTE_2
     let code = [
         0x7e10_0304,
         0x7e12_0304,

@@ -1,5 +1,5 @@
-//! The decoder against words whose meaning LLVM's disassembler agrees on: `decode/` has, for each generation, a line for
-//! most instructions, with random registers, constants and modifiers.
+//! The decoder against words whose meaning LLVM's disassembler agrees on: `decode/` has, for each
+//! generation, a line for most instructions, with random registers, constants and modifiers.
 
 #![cfg(target_os = "linux")]
 
@@ -11,7 +11,8 @@ fn check(generation: Generation, texts: &str) {
         let (words, text) = line.split_once(": ").expect("words and text");
         let mut code: Vec<u32> = words.split(' ').map(|word| u32::from_str_radix(word, 16).expect("a word")).collect();
         let size = code.len() * 4;
-        // The end of a program, which has another number in each generation, far enough for branches.
+        // The end of a program, which has another number in each generation, far enough for
+        // branches.
         let end = if generation >= Generation::Rdna3 { 0xbfb0_0000 } else { 0xbf81_0000 };
         code.resize(code.len() + 0x800, end);
         let program = Program::decode(generation, &code, 0).expect("a program");

@@ -10,7 +10,8 @@ use radeon_player::memory::Memory;
 use radeon_player::queue::{Problem, Queue};
 use radeon_player::report::{Options, Record};
 
-/// Adds 1 to each word at `s[0:1]` and stores it at `s[2:3]`; a workgroup of 64 is `s4`. RDNA3, as LLVM assembles it.
+/// Adds 1 to each word at `s[0:1]` and stores it at `s[2:3]`; a workgroup of 64 is `s4`. RDNA3, as
+/// LLVM assembles it.
 const ADD_ONE: [u32; 10] = [
     0xd646_0000, // v_lshl_add_u32 v0, s4, 6, v0
     0x0401_0c04,

@@ -1,5 +1,5 @@
-//! Scalar instructions against models of a line each, with seeded numbers: a program of one instruction that leaves its
-//! result and the condition bit in memory.
+//! Scalar instructions against models of a line each, with seeded numbers: a program of one
+//! instruction that leaves its result and the condition bit in memory.
 
 #![cfg(target_os = "linux")]
 
@@ -43,7 +43,8 @@ fn run(name: &str, a: u64, b: u64) -> (u64, bool) {
         0xbe89_0080,
         0xbf06_8080,
         encode(name),
-        // s_cselect_b32 s10, 1, 0; v_mov_b32 v1, s8; v_mov_b32 v2, s9; v_mov_b32 v3, s10; v_mov_b32 v0, 0
+        // s_cselect_b32 s10, 1, 0; v_mov_b32 v1, s8; v_mov_b32 v2, s9; v_mov_b32 v3, s10; v_mov_b32
+        // v0, 0
         0x980a_8081,
         0x7e02_0208,
         0x7e04_0209,

@@ -1,4 +1,5 @@
-//! What strict runs notice that hardware does not, each by a program that does it and one that does not.
+//! What strict runs notice that hardware does not, each by a program that does it and one that does
+//! not.
 
 #![cfg(target_os = "linux")]
 
@@ -61,7 +62,8 @@ fn run(parts: &[&[u32]], threads: u32, strict: bool) -> Result<(), Fault> {
         code: 0x1000,
         wave: 32,
         user,
-        // Subnormals are kept; eight vector registers; two user registers; 512 bytes of shared memory.
+        // Subnormals are kept; eight vector registers; two user registers; 512 bytes of shared
+        // memory.
         rsrc1: 0xf0 << 12,
         rsrc2: 2 << 1 | 1 << 15,
         rsrc3: 0,

@@ -1,5 +1,5 @@
-//! Families of vector arithmetic against straightforward models, with seeded operands: random bits, and those numbers where
-//! types end.
+//! Families of vector arithmetic against straightforward models, with seeded operands: random bits,
+//! and those numbers where types end.
 
 use super::wave::{EXEC, Wave};
 use super::{Group, handler, local};
@@ -53,8 +53,8 @@ impl Noise {
     }
 }
 
-/// Carries an instruction out on rows of operands, registers 0 to 5, of which it takes the first of two each, and gives the
-/// two registers of the result. Lanes that are off must keep what they had.
+/// Carries an instruction out on rows of operands, registers 0 to 5, of which it takes the first of
+/// two each, and gives the two registers of the result. Lanes that are off must keep what they had.
 fn carry_out<const N: usize>(name: &str, rows: &[[u32; N]; 6], exec: u64) -> [[u32; N]; 2] {
     let registers = [0; SHADER_REGISTER_COUNT as usize];
     let dispatch = Dispatch::new(Generation::Rdna3, 1, &registers, [1, 1, 1], 0);

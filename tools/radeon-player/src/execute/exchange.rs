@@ -69,7 +69,8 @@ fn permute_rows<const N: usize, const OTHER: bool>(
     let (low, high) = (wave.s32(instruction.source[1]), wave.s32(instruction.source[2]));
     let numbers = u64::from(low) | u64::from(high) << 32;
     let (exec, old) = (wave.exec(), wave.words(instruction.to));
-    // Where other instructions choose halves stand the bits that let lanes take part that are off, and that give zero for them.
+    // Where other instructions choose halves stand the bits that let lanes take part that are off,
+    // and that give zero for them.
     let (inactive, zero) = (instruction.high & 1 != 0, instruction.high & 2 != 0);
     let row = std::array::from_fn(|lane| {
         let row = (lane & !15) ^ if OTHER { 16 } else { 0 };

@@ -4,7 +4,8 @@
 #[inline(always)]
 #[must_use]
 pub fn half_to_float(half: u16) -> f32 {
-    // The exponent and fraction, moved to their place and scaled by the difference of the biases; infinities and NaN apart.
+    // The exponent and fraction, moved to their place and scaled by the difference of the biases;
+    // infinities and NaN apart.
     let magnitude = f32::from_bits(u32::from(half & 0x7fff) << 13) * f32::from_bits(0x7780_0000);
     let special = if half & 0x7c00 == 0x7c00 { 0x7f80_0000 } else { 0 };
     f32::from_bits(magnitude.to_bits() | special | u32::from(half & 0x8000) << 16)
@@ -16,7 +17,8 @@ pub fn half_to_float(half: u16) -> f32 {
 pub fn float_to_half(value: f32) -> u16 {
     let bits = value.to_bits();
     let (sign, magnitude) = ((bits >> 16 & 0x8000) as u16, bits & 0x7fff_ffff);
-    // Normal: the fraction is rounded where it is; a carry goes into the exponent, and beyond the largest to infinity.
+    // Normal: the fraction is rounded where it is; a carry goes into the exponent, and beyond the
+    // largest to infinity.
     let normal = magnitude.wrapping_sub(0x3800_0000).wrapping_add(0xfff + (magnitude >> 13 & 1)) >> 13;
     // Subnormal: an addition whose last place is that of the result rounds it.
     let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0x3f00_0000);

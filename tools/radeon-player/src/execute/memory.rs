@@ -105,20 +105,20 @@ pub fn lanes(mask: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Calls a function for each lane of a mask, until one fails. Of a wave that is full, which most are, lanes need not be
-/// looked for.
+/// Calls a function for each lane of a mask, until one fails. Of a wave that is full, which most
+/// are, lanes need not be looked for.
 #[inline(always)]
 pub fn each_lane<const N: usize>(mask: u64, mut f: impl FnMut(usize) -> Outcome) -> Outcome {
     if mask == Wave::<N>::ALL { (0..N).try_for_each(f) } else { lanes(mask).try_for_each(&mut f) }
 }
 
-/// A place in memory that was found to be there. Only [`Space::reach`] makes them, and only for bytes that are in a
-/// buffer or in the workgroup's scratch for as long as the instruction runs.
+/// A place in memory that was found to be there. Only [`Space::reach`] makes them, and only for
+/// bytes that are in a buffer or in the workgroup's scratch for as long as the instruction runs.
 #[derive(Clone, Copy)]
 struct Place(*mut u8);
 
-// Aligned accesses are relaxed atomics, since workgroups of several threads share memory; others are left to the
-// program's own order, as on a GPU.
+// Aligned accesses are relaxed atomics, since workgroups of several threads share memory; others
+// are left to the program's own order, as on a GPU.
 impl Place {
     const NONE: Self = Self(std::ptr::null_mut());
 
@@ -173,13 +173,15 @@ impl Place {
 
     /// A word that is changed as a whole.
     fn atomic32<'a>(self) -> Option<&'a AtomicU32> {
-        // SAFETY: a place is memory that is there for as long as the instruction runs; the atomic is aligned.
+        // SAFETY: a place is memory that is there for as long as the instruction runs; the atomic
+        // is aligned.
         self.0.cast::<u32>().is_aligned().then(|| unsafe { AtomicU32::from_ptr(self.0.cast()) })
     }
 
     /// Two words that are changed as a whole.
     fn atomic64<'a>(self) -> Option<&'a AtomicU64> {
-        // SAFETY: a place is memory that is there for as long as the instruction runs; the atomic is aligned.
+        // SAFETY: a place is memory that is there for as long as the instruction runs; the atomic
+        // is aligned.
         self.0.cast::<u64>().is_aligned().then(|| unsafe { AtomicU64::from_ptr(self.0.cast()) })
     }
 }
@@ -237,7 +239,8 @@ impl Space for Global {
     }
 }
 
-/// Lanes seldom lie more than so far apart: then the pages between are looked at once, not for each lane.
+/// Lanes seldom lie more than so far apart: then the pages between are looked at once, not for each
+/// lane.
 const NEAR: u64 = 16 * 4096;
 
 /// Finds all lanes' bytes in buffers, and notes them in strict runs.

@@ -1,7 +1,8 @@
 //! Executes workgroups.
 //!
-//! Each instruction has a handler: a function that carries it out for all lanes of a wave. A family of instructions is a
-//! file with a function `handler`, which finds the function by the assembler's name: a missing instruction is a line there.
+//! Each instruction has a handler: a function that carries it out for all lanes of a wave. A family
+//! of instructions is a file with a function `handler`, which finds the function by the assembler's
+//! name: a missing instruction is a line there.
 
 #[cfg(test)]
 mod arithmetic_tests;

@@ -1,7 +1,8 @@
 //! Names of instructions over the generations.
 //!
-//! Handlers are found by the name that an instruction has on RDNA3. What other generations call otherwise is mapped to
-//! that name here, where it does the same; what does not has a handler of its own name.
+//! Handlers are found by the name that an instruction has on RDNA3. What other generations call
+//! otherwise is mapped to that name here, where it does the same; what does not has a handler of
+//! its own name.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,5 @@
-//! From a program to waves that run: handlers found once, registers as a launch starts them, barriers.
+//! From a program to waves that run: handlers found once, registers as a launch starts them,
+//! barriers.
 
 use super::strict::Strict;
 use super::{Group, Handler, Outcome, Trap, wave};
@@ -293,7 +294,8 @@ fn special<const N: usize>(
     }
 }
 
-/// Gathers the first source from other lanes, and carries the instruction out for those lanes that get one.
+/// Gathers the first source from other lanes, and carries the instruction out for those lanes that
+/// get one.
 fn moved<const N: usize>(
     step: &Step<N>,
     wave: &mut Wave<N>,

@@ -75,7 +75,8 @@ macro_rules! double_set {
     };
 }
 
-/// A result of 64 bits of which the second source has 32; the condition bit says that it is not zero.
+/// A result of 64 bits of which the second source has 32; the condition bit says that it is not
+/// zero.
 macro_rules! double_by_word {
     ($value:expr) => {
         scalar!(|wave, i| {

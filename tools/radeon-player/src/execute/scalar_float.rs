@@ -1,4 +1,5 @@
-//! Floats in scalar registers, which RDNA4 has, and the functions that it computes for one value of the wave.
+//! Floats in scalar registers, which RDNA4 has, and the functions that it computes for one value of
+//! the wave.
 
 use super::float::{float_to_half, half_to_float};
 use super::vector::{approximate, single};

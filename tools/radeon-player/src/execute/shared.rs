@@ -125,8 +125,8 @@ fn places<const N: usize>(wave: &Wave<N>, it: &Instruction, offset: u32) -> Row<
     std::array::from_fn(|lane| row[lane].wrapping_add(offset))
 }
 
-/// Counts the cycles that lanes wait for each other: those of a pass want different words of the same bank. Wider
-/// accesses take more passes of fewer lanes.
+/// Counts the cycles that lanes wait for each other: those of a pass want different words of the
+/// same bank. Wider accesses take more passes of fewer lanes.
 fn count<const N: usize>(active: u64, places: &Row<N>, words: usize, options: &Options) -> u64 {
     if !options.count {
         return 0;
@@ -327,7 +327,8 @@ fn gather<const N: usize>(wave: &mut Wave<N>, it: &Instruction, _: &mut Group) -
     Ok(())
 }
 
-/// Each lane writes the lane that its address names, of its own 32; lanes that none writes get zero.
+/// Each lane writes the lane that its address names, of its own 32; lanes that none writes get
+/// zero.
 fn scatter<const N: usize>(wave: &mut Wave<N>, it: &Instruction, _: &mut Group) -> Outcome {
     let (to, values) = (places(wave, it, it.offset as u32), wave.words(it.source[1]));
     let mut row = [0; N];
@@ -346,7 +347,8 @@ fn swizzle<const N: usize>(wave: &mut Wave<N>, it: &Instruction, _: &mut Group) 
     }
     let row = std::array::from_fn(|lane| {
         let other = if pattern >= 0xc000 {
-            // Rotated within 32, to the right if bit 10 is set, as far as bits 5 to 9 say; bits 0 to 4 stay.
+            // Rotated within 32, to the right if bit 10 is set, as far as bits 5 to 9 say; bits 0
+            // to 4 stay.
             let (by, keep) = (pattern >> 5 & 31, pattern & 31);
             let turned = if pattern >> 10 & 1 != 0 { lane + 32 - by } else { lane + by } & 31;
             lane & keep | turned & !keep

@@ -1,7 +1,8 @@
-//! What hardware does not notice: registers that are read before they are written, and loads that are not waited for.
+//! What hardware does not notice: registers that are read before they are written, and loads that
+//! are not waited for.
 //!
-//! Looked at before and after each instruction of strict runs, from the instruction's operands alone: handlers know
-//! nothing of it.
+//! Looked at before and after each instruction of strict runs, from the instruction's operands
+//! alone: handlers know nothing of it.
 
 use std::collections::VecDeque;
 
@@ -17,7 +18,8 @@ pub struct Strict {
     written: Box<[u64; 256]>,
     /// Loads from memory on their way, oldest first; they arrive in order.
     memory: VecDeque<Registers>,
-    /// Accesses of shared memory and scalar loads on their way, oldest first; scalar loads arrive in any order.
+    /// Accesses of shared memory and scalar loads on their way, oldest first; scalar loads arrive
+    /// in any order.
     shared: VecDeque<Registers>,
     generation: Generation,
 }
@@ -209,7 +211,8 @@ impl Strict {
         while self.memory.len() > memory as usize {
             self.memory.pop_front();
         }
-        // Scalar loads arrive in any order, so that those may be the ones that have; others arrive in theirs.
+        // Scalar loads arrive in any order, so that those may be the ones that have; others arrive
+        // in theirs.
         let scalars = self.shared.iter().filter(|registers| is_scalar(registers)).count();
         let arrived = match it.name {
             // RDNA4 counts the two apart.

@@ -1,7 +1,8 @@
 //! A wave: its registers, and how instructions read and write them.
 //!
-//! A vector register is a row of lanes. Instructions read whole rows, compute all lanes, and write those that are on:
-//! loops over a fixed number of lanes, which the compiler turns into the processor's vector instructions.
+//! A vector register is a row of lanes. Instructions read whole rows, compute all lanes, and write
+//! those that are on: loops over a fixed number of lanes, which the compiler turns into the
+//! processor's vector instructions.
 
 use super::float::{float_to_half, half_to_float};
 use crate::isa::instruction::{Instruction, Operand};
@@ -44,7 +45,8 @@ pub struct Wave<const N: usize> {
     pub strict: Option<Box<super::strict::Strict>>,
     /// The wave stands at a barrier, or has ended.
     pub waiting: bool,
-    /// Rows that instructions compute in: their sources' and their result's. They have no meaning between instructions.
+    /// Rows that instructions compute in: their sources' and their result's. They have no meaning
+    /// between instructions.
     pub rooms: Option<Box<[[Row<N>; 2]; 4]>>,
     /// Exec that `mask` was made for.
     masked: u64,

@@ -220,7 +220,8 @@ impl Decoder<'_> {
         Some(instruction)
     }
 
-    /// Has an instruction take and write parts of registers. What is carried out reads registers that hold the parts.
+    /// Has an instruction take and write parts of registers. What is carried out reads registers
+    /// that hold the parts.
     fn take_parts(&self, instruction: &mut Instruction, word: u32) -> Option<()> {
         let registers = [bits(word, 0, 8), bits(self.word(0), 9, 8)];
         let mut sources = [Part { select: Part::ALL, signed: false }; 2];
@@ -465,8 +466,8 @@ fn pair_name(generation: Generation, number: u32) -> Option<(&'static str, &'sta
     })
 }
 
-/// Has the first source come from other lanes. The instruction that is carried out then reads the register that they were
-/// gathered in.
+/// Has the first source come from other lanes. The instruction that is carried out then reads the
+/// register that they were gathered in.
 fn move_lanes(instruction: &mut Instruction, kind: u32, word: u32) -> Option<()> {
     let mut dpp =
         Dpp { from: [Dpp::NONE; 16], rows: 15, banks: 15, zero: true, inactive: kind == DPP8[1], eights: true };

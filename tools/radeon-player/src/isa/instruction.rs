@@ -34,8 +34,8 @@ pub struct Inline {
 /// Of a vector instruction, what becomes of its first source before it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dpp {
-    /// From which lane of its row of 16 each lane takes the source; `NONE` if from none. For eights and quads the lane
-    /// counts within the row too.
+    /// From which lane of its row of 16 each lane takes the source; `NONE` if from none. For eights
+    /// and quads the lane counts within the row too.
     pub from: [u8; 16],
     /// Rows that take part.
     pub rows: u8,
@@ -100,7 +100,8 @@ impl Part {
     }
 }
 
-/// One instruction, ready to be carried out. The meaning of `offset` and the order of `source` are those of the assembler.
+/// One instruction, ready to be carried out. The meaning of `offset` and the order of `source` are
+/// those of the assembler.
 #[derive(Clone, Debug, Default)]
 pub struct Instruction {
     /// The assembler's mnemonic, without the suffix of its encoding.
@@ -117,9 +118,11 @@ pub struct Instruction {
     pub source: [Operand; 4],
     /// Which sources are negated, by bit; of packed instructions in their low half.
     pub negate: u8,
-    /// Which sources lose their sign, by bit; of packed instructions which are negated in their high half.
+    /// Which sources lose their sign, by bit; of packed instructions which are negated in their
+    /// high half.
     pub absolute: u8,
-    /// Which sources of 16 bits are the high half of their register, by bit; bit 3 is that of the result.
+    /// Which sources of 16 bits are the high half of their register, by bit; bit 3 is that of the
+    /// result.
     pub high: u8,
     /// Of packed and mixed instructions `op_sel_hi`.
     pub high_of_high: u8,
@@ -137,8 +140,8 @@ pub struct Instruction {
     pub dpp: Option<Box<Dpp>>,
     /// Which parts of registers it takes and writes.
     pub sdwa: Option<Box<Sdwa>>,
-    /// The second of a pair. With `dpp` or `sdwa` the instruction as it is carried out between registers that hold what was
-    /// taken and what is to be written.
+    /// The second of a pair. With `dpp` or `sdwa` the instruction as it is carried out between
+    /// registers that hold what was taken and what is to be written.
     pub second: Option<Box<Instruction>>,
     /// Index of the instruction that a branch goes to.
     pub target: u32,

@@ -37,8 +37,9 @@ pub struct Program {
 }
 
 impl Program {
-    /// Decodes the shader that starts at `code[0]`; `code` reaches to the end of its buffer. It ends at the first end of
-    /// program that no branch goes beyond. What cannot be decoded becomes an instruction that nothing carries out.
+    /// Decodes the shader that starts at `code[0]`; `code` reaches to the end of its buffer. It
+    /// ends at the first end of program that no branch goes beyond. What cannot be decoded becomes
+    /// an instruction that nothing carries out.
     ///
     /// # Errors
     ///

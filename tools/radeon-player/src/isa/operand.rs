@@ -27,7 +27,8 @@ pub fn scalar(generation: Generation, number: u32) -> Operand {
     })
 }
 
-/// A source of a field of 8 or 9 bits. `None` of numbers that mean nothing here, or more than an operand.
+/// A source of a field of 8 or 9 bits. `None` of numbers that mean nothing here, or more than an
+/// operand.
 #[must_use]
 pub fn source(generation: Generation, number: u32, literal: u32) -> Option<Operand> {
     Some(match number {

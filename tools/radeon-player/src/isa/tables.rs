@@ -1,8 +1,10 @@
-//! Which numbers of each encoding are which instructions, and what types their results and sources have.
+//! Which numbers of each encoding are which instructions, and what types their results and sources
+//! have.
 //!
-//! The tables are text, a line for each instruction: family of the encoding, number, name, types of results, types of
-//! sources. A type is `w` for 32 bits, `h` for 16, `q` for 64, `d` for a float of 64, `m` for a mask of lanes in scalar
-//! registers, and of memory and matrices the number of registers (`g` for 16).
+//! The tables are text, a line for each instruction: family of the encoding, number, name, types of
+//! results, types of sources. A type is `w` for 32 bits, `h` for 16, `q` for 64, `d` for a float of
+//! 64, `m` for a mask of lanes in scalar registers, and of memory and matrices the number of
+//! registers (`g` for 16).
 
 use super::Generation;
 use super::instruction::Encoding;

@@ -114,7 +114,8 @@ pub struct Context {
 }
 pub const CONTEXT_QUERY_STATE: u32 = 3;
 pub const CONTEXT_QUERY_STATE_2: u32 = 4;
-/// Of the first word of the answer to the second kind of query: there was a reset, and this context is to blame.
+/// Of the first word of the answer to the second kind of query: there was a reset, and this context
+/// is to blame.
 pub const CONTEXT_RESET: u64 = 1;
 pub const CONTEXT_GUILTY: u64 = 4;
 

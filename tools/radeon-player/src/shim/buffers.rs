@@ -1,7 +1,8 @@
-//! Buffers: memory of this process that the driver maps, by offset, for itself, and at an address for the GPU.
+//! Buffers: memory of this process that the driver maps, by offset, for itself, and at an address
+//! for the GPU.
 //!
-//! The no-op shim has 4 GiB for all buffers of a process. Here they are parts of a file in memory, which takes what it
-//! holds; the shim keeps a page for each, so that it knows the handle.
+//! The no-op shim has 4 GiB for all buffers of a process. Here they are parts of a file in memory,
+//! which takes what it holds; the shim keeps a page for each, so that it knows the handle.
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
@@ -110,7 +111,8 @@ impl Buffers {
 pub fn unmap(memory: &Memory, address: u64, bytes: u64) {
     memory.set_mapped(address, bytes, false);
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
-    // SAFETY: within the region of the GPU's addresses; shaders fault at pages that are not set, and do not get here.
+    // SAFETY: within the region of the GPU's addresses; shaders fault at pages that are not set,
+    // and do not get here.
     unsafe { libc::mmap(memory.host(address).cast(), bytes as usize, libc::PROT_NONE, flags, -1, 0) };
 }
 

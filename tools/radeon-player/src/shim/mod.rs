@@ -1,7 +1,8 @@
 //! What stands before the kernel interface: `ioctl` and `mmap` of the process, by their names.
 //!
-//! Requests that are not DRM's go on untouched. Of DRM's, the no-op shim that is loaded after this library answers
-//! what the driver asks about the GPU; buffers, synchronisation objects and submissions are the player's.
+//! Requests that are not DRM's go on untouched. Of DRM's, the no-op shim that is loaded after this
+//! library answers what the driver asks about the GPU; buffers, synchronisation objects and
+//! submissions are the player's.
 
 // What the C library and the driver call: their names and types say what they are.
 #[allow(missing_docs, dead_code)]
@@ -87,7 +88,8 @@ impl Player {
     ///
     /// The argument is the driver's.
     unsafe fn submit(&self, argument: *mut c_void) -> io::Result<()> {
-        // SAFETY: the request's argument, and what it points to, are the driver's for the time of the request.
+        // SAFETY: the request's argument, and what it points to, are the driver's for the time of
+        // the request.
         let chunks = unsafe {
             let submission = &*argument.cast::<abi::Submission>();
             slice::<u64>(submission.chunks, submission.chunk_count).iter().map(|&at| &*(at as *const abi::Chunk))
@@ -266,7 +268,8 @@ impl Player {
                     Ok(answer)
                 }
                 abi::AMDGPU_CTX => {
-                    // The shim leaves the question where the answer is read: one of them reads as "guilty of a hang".
+                    // The shim leaves the question where the answer is read: one of them reads as
+                    // "guilty of a hang".
                     let operation = (*argument.cast::<abi::Context>()).operation;
                     let answer = asked()?;
                     if matches!(operation, abi::CONTEXT_QUERY_STATE | abi::CONTEXT_QUERY_STATE_2) {
@@ -328,7 +331,8 @@ pub unsafe extern "C" fn ioctl(file: c_int, request: c_ulong, argument: *mut c_v
         // SAFETY: the caller's.
         return unsafe { libc::syscall(libc::SYS_ioctl, file, request, argument) as c_int };
     }
-    // SAFETY: the C library's type; the third argument is passed the same way where it is one of any number.
+    // SAFETY: the C library's type; the third argument is passed the same way where it is one of
+    // any number.
     let next: unsafe extern "C" fn(c_int, c_ulong, ...) -> c_int = unsafe { std::mem::transmute(next) };
     // SAFETY: the caller's.
     let ask = || unsafe { next(file, request, argument) };

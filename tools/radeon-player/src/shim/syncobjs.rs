@@ -1,7 +1,7 @@
 //! Synchronisation objects, of which the no-op shim makes one and never answers for.
 //!
-//! Each is a number that grows: the point of a timeline, or 0 and 1 of a binary one. A submission is carried out
-//! before its request returns, so a point that is signalled at all was reached.
+//! Each is a number that grows: the point of a timeline, or 0 and 1 of a binary one. A submission
+//! is carried out before its request returns, so a point that is signalled at all was reached.
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -57,8 +57,8 @@ impl SyncObjects {
         self.changed.notify_all();
     }
 
-    /// Waits until all, or any, of the objects are at their points, and returns which is; none if the time, of the
-    /// monotonic clock, comes first.
+    /// Waits until all, or any, of the objects are at their points, and returns which is; none if
+    /// the time, of the monotonic clock, comes first.
     pub fn wait(&self, wanted: &[(u32, u64)], all: bool, until: i64) -> Option<u32> {
         let mut objects = self.lock();
         loop {

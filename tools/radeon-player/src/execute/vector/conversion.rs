@@ -1,5 +1,5 @@
-//! From one type to another. Rust's casts to integers end at the limits and make zero of what is no number, as the
-//! hardware does.
+//! From one type to another. Rust's casts to integers end at the limits and make zero of what is no
+//! number, as the hardware does.
 
 use super::halves::Half;
 use crate::execute::float::{float_to_half, half_to_float};

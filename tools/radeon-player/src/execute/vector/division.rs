@@ -1,5 +1,5 @@
-//! Steps of divisions, for compilers that divide as the manual says: the operands are scaled to where the quotient's
-//! steps lose nothing, and the last step takes the scale away.
+//! Steps of divisions, for compilers that divide as the manual says: the operands are scaled to
+//! where the quotient's steps lose nothing, and the last step takes the scale away.
 
 use super::lane::{Value, write_long};
 use crate::execute::wave::{VCC, Wave};
@@ -34,7 +34,8 @@ fn exponent(value: f64, format: Format) -> i32 {
     }
 }
 
-/// One of the two operands, scaled if the division needs it, and whether the quotient is to be scaled back.
+/// One of the two operands, scaled if the division needs it, and whether the quotient is to be
+/// scaled back.
 fn scale(value: f64, denominator: f64, numerator: f64, format: Format) -> (f64, bool) {
     let small = |value: f64| if format.fraction == 52 { value.is_subnormal() } else { (value as f32).is_subnormal() };
     let difference = exponent(numerator, format) - exponent(denominator, format);

@@ -8,8 +8,8 @@ use crate::execute::float::{float_to_half, half_to_float};
 use crate::execute::wave::Wave;
 use crate::isa::instruction::{Inline, Instruction, Operand};
 
-/// An `f16` that is computed with as `f32`: sums, products, quotients and roots of halves are right when they are rounded
-/// once more to a half.
+/// An `f16` that is computed with as `f32`: sums, products, quotients and roots of halves are right
+/// when they are rounded once more to a half.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Half(pub f32);
 
@@ -83,7 +83,8 @@ macro_rules! half {
 half!(Half, word => half_to_float(word), value => float_to_half(value));
 half!(Wide, word => f64::from(half_to_float(word)), value => float_to_half(odd_single(value)));
 
-/// A value of `f64` as `f32`, with an odd last place where it is not exact, so that a second rounding to a half is right.
+/// A value of `f64` as `f32`, with an odd last place where it is not exact, so that a second
+/// rounding to a half is right.
 #[inline(always)]
 #[must_use]
 pub fn odd_single(value: f64) -> f32 {
@@ -118,7 +119,8 @@ impl Value for Mixed {
     fn write<const N: usize>(_: &mut Wave<N>, _: &Instruction, _: &mut Rows<N>) {}
 }
 
-/// An `f16` that goes to the half of its register that the instruction's name says. It is never read.
+/// An `f16` that goes to the half of its register that the instruction's name says. It is never
+/// read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InHalf<const HIGH: bool>(pub f32);
 
@@ -142,7 +144,8 @@ impl<const HIGH: bool> Value for InHalf<HIGH> {
     }
 }
 
-/// Two halves of a word, those that the instruction chose; with a type of each half that can be negated or not.
+/// Two halves of a word, those that the instruction chose; with a type of each half that can be
+/// negated or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair<T>(pub [T; 2]);
 
@@ -177,7 +180,8 @@ part!(i16, false, bits => bits as i16, value => u32::from(value as u16));
 part!(f32, true, bits => half_to_float(bits as u16), value => u32::from(float_to_half(value)));
 part!(f64, true, bits => f64::from(half_to_float(bits as u16)), value => u32::from(float_to_half(odd_single(value))));
 
-/// A number of the encoding in both halves: floats are in the low half alone, whole numbers have 32 bits.
+/// A number of the encoding in both halves: floats are in the low half alone, whole numbers have 32
+/// bits.
 fn packed_inline(number: Inline, float: bool) -> u32 {
     let whole = (-16..=64).contains(&(number.word as i32));
     if float && !whole { u32::from(number.half) } else { number.word }
@@ -240,7 +244,8 @@ mod tests {
     use super::*;
     use ::half::f16;
 
-    /// The half next to a value, of two the even one. (The crate's own conversion drops the last bits of the value.)
+    /// The half next to a value, of two the even one. (The crate's own conversion drops the last
+    /// bits of the value.)
     fn nearest(value: f64) -> u16 {
         let first = f16::from_f32(value as f32).to_bits();
         if value.abs() >= 65520.0 {

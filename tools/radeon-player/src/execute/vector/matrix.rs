@@ -1,12 +1,13 @@
 //! Matrix units: `v_wmma` of 16 x 16 x 16.
 //!
-//! Row `r` of the first matrix and column `r` of the second lie in lane `r`, and again in every further 16 lanes. Row
-//! `m` of the sums lies in the lanes of group `m % (lanes / 16)` of register `m / (lanes / 16)`.
+//! Row `r` of the first matrix and column `r` of the second lie in lane `r`, and again in every
+//! further 16 lanes. Row `m` of the sums lies in the lanes of group `m % (lanes / 16)` of register
+//! `m / (lanes / 16)`.
 //!
 //! On RDNA4 nothing lies twice: see [`run_spread`].
 //!
-//! AMD does not say in which order products are added and how often sums are rounded; here they are added exactly as far as
-//! `f64` goes, and rounded once. Whole numbers are exact.
+//! AMD does not say in which order products are added and how often sums are rounded; here they are
+//! added exactly as far as `f64` goes, and rounded once. Whole numbers are exact.
 
 use super::halves::odd_single;
 use crate::execute::float::{float_to_half, half_to_float};
@@ -19,7 +20,8 @@ use crate::isa::instruction::{Instruction, Operand};
 /// What an encoding says beside its registers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flags {
-    /// Of integers: the first, the second operand is signed. Otherwise: the even elements of each operand are negated.
+    /// Of integers: the first, the second operand is signed. Otherwise: the even elements of each
+    /// operand are negated.
     pub negate_low: [bool; 3],
     /// The odd elements of each operand are negated; of the third: without its sign.
     pub negate_high: [bool; 3],
@@ -197,7 +199,8 @@ fn run<const N: usize>(
     Ok(())
 }
 
-/// The same on RDNA4, where each number lies in one lane alone: operands and sums are moved to where RDNA3 has them.
+/// The same on RDNA4, where each number lies in one lane alone: operands and sums are moved to
+/// where RDNA3 has them.
 fn run_spread<const N: usize>(
     wave: &mut Wave<N>,
     instruction: &Instruction,
@@ -218,7 +221,8 @@ fn run_spread<const N: usize>(
     let bits = |bits: u8| [0, 1, 2].map(|k| bits >> k & 1 != 0);
     let (negate_low, negate_high) = (bits(instruction.negate), bits(instruction.absolute));
     let flags = Flags { negate_low, negate_high, high: false, limit: instruction.clamp };
-    // Which 16 lanes have a part of a row or column: in waves of 64 the second half is that of the upper lanes.
+    // Which 16 lanes have a part of a row or column: in waves of 64 the second half is that of the
+    // upper lanes.
     let lanes_of = |part: usize| 16 * if N == 64 { [0, 2, 1, 3][part] } else { part };
     let gather = |first: usize| -> [Row<N>; 8] {
         let word = |k: usize, lane: usize| match k < inputs {

@@ -1,7 +1,8 @@
 //! Vector arithmetic: what an instruction computes in each lane.
 //!
-//! A line of a table is an instruction: its name, the types that it reads, the type that it writes, and an expression of
-//! one lane. The compiler makes the processor's vector instructions of the loop over lanes.
+//! A line of a table is an instruction: its name, the types that it reads, the type that it writes,
+//! and an expression of one lane. The compiler makes the processor's vector instructions of the
+//! loop over lanes.
 
 mod compare;
 mod conversion;
@@ -27,8 +28,8 @@ pub(super) mod approximate {
 
 use super::Handler;
 
-/// A table of handlers: `"name"(a: type, ...) -> type { expression }`. A second expression, after `or`, is for results
-/// that are kept within their limits. The table's function is `find`.
+/// A table of handlers: `"name"(a: type, ...) -> type { expression }`. A second expression, after
+/// `or`, is for results that are kept within their limits. The table's function is `find`.
 macro_rules! operations {
     ($($name:literal $(| $more:literal)* ($($argument:ident: $type:ty),*) -> $result:ty $body:block $(or $limited:block)?)*) => {
         pub(super) fn find<const N: usize>(name: &str) -> Option<$crate::execute::Handler<N>> {
@@ -40,7 +41,8 @@ macro_rules! operations {
                     // The last count of arguments is not read, and a table may have no argument.
                     #[allow(unused_assignments, unused_mut, unused_variables, clippy::needless_range_loop)]
                     fn run<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, _: &mut Group) -> Outcome {
-                        // Rows to compute in are the wave's, since zeros for new ones would take longer than most instructions.
+                        // Rows to compute in are the wave's, since zeros for new ones would take
+                        // longer than most instructions.
                         let Some(mut rooms) = wave.rooms.take() else { unreachable!("each instruction gives them back") };
                         let [first, second, third, out] = &mut *rooms;
                         {
@@ -80,7 +82,8 @@ macro_rules! operations {
 }
 use operations;
 
-/// The loop over lanes whose results are kept within their limits, of an instruction that can do so.
+/// The loop over lanes whose results are kept within their limits, of an instruction that can do
+/// so.
 macro_rules! limited {
     ($lane:ident, $out:ident, $count:expr, $result:ty, [$($arguments:tt)*] []) => {
         return Err($crate::execute::Trap::new($crate::fault::FaultKind::Missing))
@@ -95,7 +98,8 @@ macro_rules! limited {
 }
 use limited;
 
-/// Calls a function for each lane. That it has the result's rows alone lets the compiler compute many lanes at once.
+/// Calls a function for each lane. That it has the result's rows alone lets the compiler compute
+/// many lanes at once.
 #[inline(always)]
 fn each<const N: usize>(out: &mut lane::Rows<N>, f: impl Fn(&mut lane::Rows<N>, usize)) {
     for lane in 0..N {

@@ -83,7 +83,8 @@ mod table {
     }
 }
 
-/// Products of parts of `BITS` bits, added to a sum; which operands are signed, as the encoding has it.
+/// Products of parts of `BITS` bits, added to a sum; which operands are signed, as the encoding has
+/// it.
 fn dot<const N: usize, const BITS: u32>(wave: &mut Wave<N>, instruction: &Instruction, _: &mut Group) -> Outcome {
     let [a, b, mut sum] = [0, 1, 2].map(|k| wave.words(instruction.source[k]));
     let [first, second] = [0, 1].map(|k| instruction.negate >> k & 1 != 0);

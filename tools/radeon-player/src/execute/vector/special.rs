@@ -20,8 +20,8 @@ pub fn set_side(side: Side) {
     SIDE.store(value, Relaxed);
 }
 
-/// A result that may be off by one unit in the last place: the nearest value, or that on the other side of the exact
-/// one.
+/// A result that may be off by one unit in the last place: the nearest value, or that on the other
+/// side of the exact one.
 #[inline(always)]
 pub fn near(exact: f64) -> f32 {
     let nearest = exact as f32;
@@ -32,7 +32,8 @@ pub fn near(exact: f64) -> f32 {
     }
 }
 
-/// A source as these take it: zero for what is subnormal, whatever the mode says. Compilers scale such numbers before.
+/// A source as these take it: zero for what is subnormal, whatever the mode says. Compilers scale
+/// such numbers before.
 #[inline(always)]
 pub fn given(value: f32) -> f64 {
     f64::from(if value.is_subnormal() { 0f32.copysign(value) } else { value })
