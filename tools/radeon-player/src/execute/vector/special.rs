@@ -135,13 +135,21 @@ fn select<T: Value, const N: usize>(wave: &mut Wave<N>, instruction: &Instructio
         Operand::None => Operand::Scalar(crate::execute::wave::VCC),
         given => given,
     });
-    let (mut first, mut second) = ([[0; N]; 2], [[0; N]; 2]);
-    let a = T::read(wave, instruction, 0, &mut first)[0];
-    let b = T::read(wave, instruction, 1, &mut second)[0];
+    let Some(mut rooms) = wave.rooms.take() else { unreachable!("each instruction gives them back") };
+    let [first, second, ..] = &mut *rooms;
+    let a = T::read(wave, instruction, 0, first)[0];
+    let b = T::read(wave, instruction, 1, second)[0];
     let mut out = [0; N];
-    for lane in 0..N {
-        out[lane] = if mask >> lane & 1 != 0 { b[lane] } else { a[lane] };
+    // Masks of 32 lanes have shifts of 32 bits, of which the processor does more at once.
+    for start in (0..N).step_by(32) {
+        let half = (mask >> start) as u32;
+        for k in 0..32 {
+            let lane = start + k;
+            let chosen = 0u32.wrapping_sub(half >> k & 1);
+            out[lane] = a[lane] & !chosen | b[lane] & chosen;
+        }
     }
+    wave.rooms = Some(rooms);
     out
 }
 
