@@ -223,10 +223,9 @@ smoke-radeon: test-system $(package)
 	scripts/radeon.sh $(GPU) $(py) -m pytest -n $(JOBS) --dist loadfile -m smoke $(RADEON_TESTS)
 fuzz-radeon: test-system $(package)
 	scripts/radeon.sh $(GPU) $(py) -m tests.fuzz --seconds $(SECONDS) --device dml --jobs $(JOBS)
-# What runs at every commit: the smoke tests, and the recorded bits of pointwise results but those of float64, which
-# take long.
+# What runs at every commit: the smoke tests, and the recorded bits of pointwise results.
 ci-radeon: smoke-radeon
-	scripts/radeon.sh $(GPU) $(py) -m pytest -n $(JOBS) --dist load tests/pointwise/test_bits.py -k "not float64"
+	scripts/radeon.sh $(GPU) $(py) -m pytest -n $(JOBS) --dist load tests/pointwise/test_bits.py
 
 # Installs what it needs itself. Wine's prefix and what is built are in target.
 .PHONY: test-windows
