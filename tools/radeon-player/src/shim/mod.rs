@@ -107,7 +107,8 @@ impl Player {
             }
             if let Err(problem) = queue.submit(commands.address, commands.bytes / 4) {
                 self.lose(&problem);
-                // The driver says of this one that its context is to blame, and of `ECANCELED` that it is not.
+                // The driver says of this one that its context is to blame, and of `ECANCELED` that
+                // it is not.
                 return Err(io::Error::from_raw_os_error(libc::ETIME));
             }
         }
