@@ -134,6 +134,34 @@ def test_other_files_are_errors(text: str, tmp_path: Path) -> None:
         assert done.returncode == 1 and done.stderr.startswith("error: ") and len(done.stderr.splitlines()) == 1
 
 
+def test_what_was_executed_stands_beside_it(tmp_path: Path) -> None:
+    kinds = {name: 0 for name in kernels._KINDS}
+    counted = {
+        **kinds,
+        **{name: 0 for name in kernels._COUNTS},
+        "code": 7,
+        "launches": 1,
+        "instructions": 1000,
+        "matrix": 300,
+    }
+    file = write(
+        tmp_path, line("gemm", executables=[executable(Hash=7)]), line("idle", executables=[executable(Hash=8)])
+    )
+    counts = tmp_path / "counts.jsonl"
+    # A kernel that two processes ran.
+    counts.write_text(2 * (json.dumps(counted) + "\n"))
+    done = run_python("-m", "torch_dml", "kernels", "--json", "--counts", str(counts), str(file))
+    assert done.returncode == 0, done.stderr
+    ran = {row["kernel"]: row["ran"] for row in json.loads(done.stdout)}
+    assert (
+        ran["idle"] is None and ran["gemm"]["instructions"] == 2000 and ran["gemm"]["kinds"] == {**kinds, "matrix": 600}
+    )
+    assert "2,000" in run_python("-m", "torch_dml", "kernels", "--counts", str(counts), str(file)).stdout
+    counts.write_text("{}\n")
+    done = run_python("-m", "torch_dml", "kernels", "--counts", str(counts), str(file))
+    assert done.returncode == 1 and done.stderr.startswith("error: ")
+
+
 def test_a_dry_run_computes_where_there_is_an_adapter_that_does() -> None:
     program = 'import torch; x = torch.ones(40, 40, device="dml").half(); print((x @ x).sum().item())'
     done = run_python("-c", program, TORCH_DML_DRY_RUN="1", TORCH_DML_MATRIX_UNITS="emulate")

@@ -81,7 +81,9 @@ def _run(options: argparse.Namespace) -> int:
     if options.command == "kernels":
         from torch_dml.cli import kernels
 
-        return kernels.run(options.file, rows=options.rows, select=options.select, as_json=options.json)
+        return kernels.run(
+            options.file, rows=options.rows, select=options.select, as_json=options.json, counts=options.counts
+        )
     if options.command == "compare":
         from torch_dml.cli import compare
 
@@ -178,6 +180,11 @@ def _parser() -> argparse.ArgumentParser:
     kernels.add_argument("--rows", type=_positive, default=40, help="rows of the table; 40 when left out")
     kernels.add_argument("--select", metavar="TEXT", help="only kernels whose name contains TEXT")
     kernels.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    kernels.add_argument(
+        "--counts",
+        metavar="FILE",
+        help="print what was executed too, from a file of RADEON_PLAYER_COUNTS (tools/radeon-player)",
+    )
     kernels.add_argument("file", metavar="FILE", help="the file that the program wrote")
 
     compare = commands.add_parser(

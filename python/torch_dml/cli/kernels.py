@@ -1,5 +1,6 @@
 """`kernels`: what drivers' compilers made of the kernels, from a file that
-TORCH_DML_PIPELINE_STATISTICS names. Works without torch.
+TORCH_DML_PIPELINE_STATISTICS names, and what of them was executed, from the file of counts that
+tools/radeon-player writes. Works without torch.
 """
 
 from __future__ import annotations
@@ -7,7 +8,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,21 @@ from rich.console import Console
 from rich.table import Table
 
 _WIDTH = 132
+
+# Kinds of executed instructions, as the file of counts has them.
+_KINDS = (
+    "multiply_add",
+    "vector",
+    "transcendental",
+    "matrix",
+    "scalar",
+    "scalar_memory",
+    "vector_memory",
+    "shared",
+    "wait",
+    "branch",
+    "barrier",
+)
 
 # Each figure by the names that drivers give it: RADV (AMD), ANV (Intel), turnip (Qualcomm), NVK and
 # NVIDIA's own.
@@ -35,6 +51,32 @@ _NAMES = {
     "instructions": ("Instructions", "Instruction Count", "Instruction count"),
     "cycles": ("Latency", "Cycles", "Cycle Count", "Static cycle count"),
 }
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What was executed of a program, in instructions of waves."""
+
+    launches: int = 0
+    waves: int = 0
+    instructions: int = 0
+    kinds: dict[str, int] = field(default_factory=dict)
+    pairs: int = 0
+    """Pairs of vector instructions that are issued as one."""
+    bank_conflicts: int = 0
+    """Cycles that accesses to shared memory take beyond the first, for lanes that meet in a bank."""
+    bytes_loaded: int = 0
+    bytes_stored: int = 0
+
+    def __add__(self, other: Ran) -> Ran:
+        """Of both together."""
+        return Ran(
+            kinds={name: self.kinds.get(name, 0) + other.kinds.get(name, 0) for name in _KINDS},
+            **{name: getattr(self, name) + getattr(other, name) for name in _COUNTS},
+        )
+
+
+_COUNTS = ("launches", "waves", "instructions", "pairs", "bank_conflicts", "bytes_loaded", "bytes_stored")
 
 
 @dataclass(frozen=True)
@@ -73,6 +115,10 @@ class Program:
     instructions: int | None = None
     cycles: int | None = None
     """The compiler's estimate."""
+    hash: int | None = None
+    """What the driver names the machine code by."""
+    ran: Ran | None = None
+    """What was executed, where the file of counts has it."""
 
     @property
     def badness(self) -> tuple[bool, int, int, int]:
@@ -80,19 +126,24 @@ class Program:
         return (self.error is not None, self.spills or 0, self.scratch or 0, self.instructions or 0)
 
 
-def run(file: str, *, rows: int, select: str | None, as_json: bool) -> int:
+def run(file: str, *, rows: int, select: str | None, as_json: bool, counts: str | None = None) -> int:
     """Print the programs of a file, and return the exit status: 1 if a driver refused a kernel."""
     found = [program for program in read(Path(file)) if select is None or select in program.kernel]
+    if counts is not None:
+        ran = read_counts(Path(counts))
+        found = [replace(program, ran=ran.get(program.hash)) for program in found]
     found.sort(key=lambda program: program.badness, reverse=True)
     if as_json:
         print(json.dumps([asdict(program) for program in found], indent=2))
     else:
         console = Console()
         # In a narrow window the lines of a whole table are wrapped, as `devices` does.
-        console.width = max(console.width, _WIDTH)
+        console.width = max(console.width, _WIDTH if counts is None else _WIDTH + 20)
         console.print(_table(found[:rows]))
         if len(found) > rows:
             console.print(f"{len(found) - rows} more: --rows {len(found)}")
+        if counts is not None:
+            console.print(_table_of_counts(found, rows))
         for program in found:
             if program.error is not None:
                 console.print(f"{program.kernel} ({program.specialisation}): {program.error}", markup=False)
@@ -121,6 +172,28 @@ def read(file: Path) -> list[Program]:
     return list(found.values())
 
 
+def read_counts(file: Path) -> dict[int | None, Ran]:
+    """Read what was executed, of all lines with the same machine code together.
+
+    Raises `RuntimeError` if the file cannot be read or a line is not such a kernel's.
+    """
+    found: dict[int | None, Ran] = {}
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RuntimeError(f"{file}: {error}") from error
+    for number, line in enumerate(lines, 1):
+        try:
+            counted: dict[str, Any] = json.loads(line)
+            ran = Ran(
+                kinds={name: int(counted[name]) for name in _KINDS}, **{name: int(counted[name]) for name in _COUNTS}
+            )
+            found[counted["code"]] = found.get(counted["code"], Ran()) + ran
+        except (ValueError, TypeError, KeyError) as error:
+            raise RuntimeError(f"{file}, line {number}: not a line of RADEON_PLAYER_COUNTS") from error
+    return found
+
+
 def _programs(line: dict[str, Any]) -> list[Program]:
     kernel = Program(
         adapter=line["adapter"],
@@ -146,7 +219,9 @@ def _with_figures(kernel: Program, executable: dict[str, Any]) -> Program:
         return next((number for number in numbers if number), numbers[0] if numbers else None)
 
     figures = {name: figure(names) for name, names in _NAMES.items()}
-    return Program(**{**asdict(kernel), **figures, "subgroup_size": executable["subgroup_size"] or None})
+    # RADV's, a number of 32 bits; those of other drivers mean nothing here.
+    code = {"hash": int(reported["Hash"])} if "Hash" in reported else {}
+    return Program(**{**asdict(kernel), **figures, **code, "subgroup_size": executable["subgroup_size"] or None})
 
 
 def summary(programs: Sequence[Program]) -> str:
@@ -187,4 +262,31 @@ def _table(programs: Sequence[Program]) -> Table:
             "x".join(map(str, program.workgroup)),
             program.id[:8],
         )
+    return table
+
+
+# Columns of the table, and the kinds that each has the sum of.
+_COLUMNS = {
+    "fma": ("multiply_add",),
+    "vector": ("vector",),
+    "special": ("transcendental",),
+    "matrix": ("matrix",),
+    "scalar": ("scalar", "scalar_memory"),
+    "memory": ("vector_memory",),
+    "shared": ("shared",),
+    "waits": ("wait", "barrier"),
+    "branches": ("branch",),
+}
+
+
+def _table_of_counts(programs: Sequence[Program], rows: int) -> Table:
+    table = Table(title="What was executed, by instructions of waves", title_justify="left")
+    table.add_column("kernel", overflow="fold")
+    for name in ("launches", "all", *_COLUMNS, "pairs", "conflicts"):
+        table.add_column(name, justify="right", no_wrap=True)
+    ran = [(program, program.ran) for program in programs if program.ran is not None]
+    for program, counts in sorted(ran, key=lambda item: item[1].instructions, reverse=True)[:rows]:
+        sums = [sum(counts.kinds[kind] for kind in kinds) for kinds in _COLUMNS.values()]
+        numbers = (counts.launches, counts.instructions, *sums, counts.pairs, counts.bank_conflicts)
+        table.add_row(program.kernel, *(f"{number:,}" for number in numbers))
     return table

@@ -1,0 +1,236 @@
+//! What hardware does not notice: registers that are read before they are written, and loads that
+//! are not waited for.
+//!
+//! Looked at before and after each instruction of strict runs, from the instruction's operands
+//! alone: handlers know nothing of it.
+
+use std::collections::VecDeque;
+
+use super::wave::Wave;
+use super::{Outcome, Trap};
+use crate::fault::FaultKind;
+use crate::isa::Generation;
+use crate::isa::instruction::{Encoding, Instruction, Operand};
+
+/// What is known of a wave's registers.
+pub struct Strict {
+    /// Lanes of each vector register that were written.
+    written: Box<[u64; 256]>,
+    /// Loads from memory on their way, oldest first; they arrive in order.
+    memory: VecDeque<Registers>,
+    /// Accesses of shared memory and scalar loads on their way, oldest first; scalar loads arrive
+    /// in any order.
+    shared: VecDeque<Registers>,
+    generation: Generation,
+}
+
+/// Registers that a load fills, none for a store that is counted with loads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Registers {
+    first: Operand,
+    count: u16,
+}
+
+/// How many loads a counter counts.
+const MOST: usize = 63;
+
+/// Whether these are of a scalar load.
+fn is_scalar(registers: &Registers) -> bool {
+    matches!(registers.first, Operand::Scalar(_))
+}
+
+/// How many registers a type of a table has, for waves of `lanes`.
+fn words(kind: u8, lanes: usize) -> u16 {
+    match kind {
+        b'q' | b'd' => 2,
+        b'm' => lanes as u16 / 32,
+        b'g' => 16,
+        b'1'..=b'9' => u16::from(kind - b'0'),
+        _ => 1,
+    }
+}
+
+/// Whether two runs of registers have one in common.
+fn meet(a: Registers, b: Registers) -> bool {
+    let overlap = |first: u16, second: u16| first < second + b.count && second < first + a.count;
+    match (a.first, b.first) {
+        (Operand::Vector(first), Operand::Vector(second)) | (Operand::Scalar(first), Operand::Scalar(second)) => {
+            overlap(first, second)
+        }
+        _ => false,
+    }
+}
+
+/// The names of registers, as messages have them.
+fn name(registers: Registers) -> String {
+    match registers.first {
+        Operand::Vector(first) if registers.count > 1 => format!("v[{first}:{}]", first + registers.count - 1),
+        Operand::Scalar(first) if registers.count > 1 => format!("s[{first}:{}]", first + registers.count - 1),
+        first => first.to_string(),
+    }
+}
+
+/// What an instruction reads.
+fn sources(it: &Instruction, lanes: usize) -> impl Iterator<Item = Registers> + '_ {
+    // With a scalar base, which no table lists, the address is an offset of one register.
+    let based = it.encoding == Encoding::Global && it.source.iter().any(|it| matches!(it, Operand::Scalar(_)));
+    let of = move |k: usize| match it.source[k] {
+        Operand::Scalar(_) if based => 2,
+        _ if based && k == 0 => 1,
+        _ if k == 2 && it.name.starts_with("v_wmma") => result_words(it, lanes),
+        _ => words(it.signature.as_bytes().get(k).copied().unwrap_or(b'w'), lanes),
+    };
+    let named = it.source.iter().enumerate().map(move |(k, &first)| Registers { first, count: of(k) });
+    // What accumulates reads its result.
+    let accumulates = it.name.contains("fmac") || it.name.contains("_mac_") || it.name.contains("dot2acc");
+    let result = accumulates.then(|| Registers { first: it.to, count: result_words(it, lanes) });
+    named.chain(result).filter(|registers| registers.first != Operand::None)
+}
+
+/// How many registers the result has. Tables have those of matrices for waves of 64.
+fn result_words(it: &Instruction, lanes: usize) -> u16 {
+    let more = if it.name.starts_with("v_wmma") { 64 / lanes as u16 } else { 1 };
+    more * words(it.results.as_bytes().first().copied().unwrap_or(b'w'), lanes)
+}
+
+/// What an instruction writes.
+fn results(it: &Instruction, lanes: usize) -> impl Iterator<Item = Registers> {
+    let first = Registers { first: it.to, count: result_words(it, lanes) };
+    let second = Registers { first: it.also, count: lanes as u16 / 32 };
+    [first, second].into_iter().filter(|registers| registers.first != Operand::None)
+}
+
+/// Instructions that read lanes of other numbers than their own, or only some.
+fn reads_other_lanes(it: &Instruction) -> bool {
+    ["v_readlane", "v_readfirstlane", "v_permlane", "ds_bpermute", "ds_permute", "ds_swizzle", "v_writelane"]
+        .iter()
+        .any(|start| it.name.starts_with(start))
+}
+
+impl Strict {
+    /// Of a wave whose first `given` vector registers are written.
+    #[must_use]
+    pub fn new(generation: Generation, given: usize) -> Self {
+        let mut written = Box::new([0; 256]);
+        written[..given].fill(u64::MAX);
+        Self { written, memory: VecDeque::new(), shared: VecDeque::new(), generation }
+    }
+
+    fn waited_for(&self, registers: Registers) -> Outcome {
+        let pending = self.memory.iter().chain(&self.shared).any(|&other| meet(registers, other));
+        if pending { Err(Trap::new(FaultKind::MissingWait(name(registers)))) } else { Ok(()) }
+    }
+
+    /// Looks at what an instruction is about to read and write.
+    ///
+    /// # Errors
+    ///
+    /// A register that nothing was written to, or that a load is still to fill.
+    pub fn before<const N: usize>(&mut self, wave: &Wave<N>, it: &Instruction) -> Outcome {
+        self.wait(it);
+        let exec = wave.exec();
+        for registers in sources(it, N) {
+            self.waited_for(registers)?;
+            let Operand::Vector(first) = registers.first else { continue };
+            // Lanes of a moved source are other ones, or none.
+            if exec == 0 || it.dpp.is_some() && registers.first == it.source[0] || reads_other_lanes(it) {
+                continue;
+            }
+            // What puts a byte in a register keeps the others, which may be undefined.
+            if it.name == "v_perm_b32" && registers.first == it.to {
+                continue;
+            }
+            for register in first..(first + registers.count).min(256) {
+                let missing = exec & !self.written[register as usize];
+                if missing != 0 {
+                    let mut trap = Trap::new(FaultKind::UnwrittenRegister(format!("v{register}")));
+                    trap.lane = Some(missing.trailing_zeros());
+                    return Err(trap);
+                }
+            }
+        }
+        if !is_load(it) {
+            for registers in results(it, N) {
+                self.waited_for(registers)?;
+            }
+        }
+        it.pair().map_or(Ok(()), |second| self.before(wave, second))
+    }
+
+    /// Notes what an instruction has written, by lanes that were on when it began.
+    pub fn after<const N: usize>(&mut self, exec: u64, it: &Instruction) {
+        for registers in results(it, N) {
+            let Operand::Vector(first) = registers.first else { continue };
+            // Of one lane, which is known in a scalar register only.
+            let lanes = if it.name.starts_with("v_writelane") { u64::MAX } else { exec };
+            for register in first..(first + registers.count).min(256) {
+                self.written[register as usize] |= lanes;
+            }
+        }
+        if it.name.starts_with("v_swap")
+            && let Operand::Vector(other) = it.source[0]
+        {
+            self.written[other as usize] |= exec;
+        }
+        let filled = Registers { first: it.to, count: result_words(it, N) };
+        match it.encoding {
+            Encoding::Smem if it.to != Operand::None => self.shared.push_back(filled),
+            Encoding::Ds => self.shared.push_back(filled),
+            Encoding::Flat | Encoding::Scratch | Encoding::Global if it.to != Operand::None => {
+                self.memory.push_back(filled);
+                if it.encoding == Encoding::Flat {
+                    self.shared.push_back(filled);
+                }
+            }
+            _ => {}
+        }
+        // With as many on their way as the counters hold, the next one waits for the oldest.
+        if self.memory.len() > MOST {
+            self.memory.pop_front();
+        }
+        if self.shared.len() > MOST && !self.shared.iter().any(is_scalar) {
+            self.shared.pop_front();
+        }
+        if let Some(second) = it.pair() {
+            self.after::<N>(exec, second);
+        }
+    }
+
+    /// Carries out a wait: no more than so many of the newest loads are on their way.
+    fn wait(&mut self, it: &Instruction) {
+        let count = it.offset as u32;
+        let (memory, shared) = match it.name {
+            "s_waitcnt" if self.generation >= Generation::Rdna3 => (count >> 10 & 63, count >> 4 & 63),
+            "s_waitcnt" => (count & 15 | count >> 10 & 48, count >> 8 & 63),
+            "s_waitcnt_vmcnt" | "s_wait_loadcnt" => (count & 63, u32::MAX),
+            "s_waitcnt_lgkmcnt" | "s_wait_dscnt" | "s_wait_kmcnt" => (u32::MAX, count & 63),
+            "s_wait_loadcnt_dscnt" => (count >> 8 & 63, count & 63),
+            "s_endpgm" => (0, 0),
+            _ => return,
+        };
+        while self.memory.len() > memory as usize {
+            self.memory.pop_front();
+        }
+        // Scalar loads arrive in any order, so that those may be the ones that have; others arrive
+        // in theirs.
+        let scalars = self.shared.iter().filter(|registers| is_scalar(registers)).count();
+        let arrived = match it.name {
+            // RDNA4 counts the two apart.
+            "s_wait_kmcnt" => 0,
+            "s_wait_dscnt" | "s_wait_loadcnt_dscnt" => (self.shared.len() - scalars).saturating_sub(shared as usize),
+            _ if shared == 0 => self.shared.len() - scalars,
+            _ => self.shared.len().saturating_sub(shared as usize + scalars),
+        };
+        for _ in 0..arrived {
+            let oldest = self.shared.iter().position(|registers| !is_scalar(registers));
+            oldest.and_then(|at| self.shared.remove(at));
+        }
+        if shared == 0 && !it.name.ends_with("dscnt") {
+            self.shared.retain(|registers| !is_scalar(registers));
+        }
+    }
+}
+
+fn is_load(it: &Instruction) -> bool {
+    matches!(it.encoding, Encoding::Smem | Encoding::Ds | Encoding::Flat | Encoding::Scratch | Encoding::Global)
+}

@@ -1,0 +1,330 @@
+//! Matrix units: `v_wmma` of 16 x 16 x 16.
+//!
+//! Row `r` of the first matrix and column `r` of the second lie in lane `r`, and again in every
+//! further 16 lanes. Row `m` of the sums lies in the lanes of group `m % (lanes / 16)` of register
+//! `m / (lanes / 16)`.
+//!
+//! On RDNA4 nothing lies twice: see [`run_spread`].
+//!
+//! AMD does not say in which order products are added and how often sums are rounded; here they are
+//! added exactly as far as `f64` goes, and rounded once. Whole numbers are exact.
+
+use super::halves::odd_single;
+use crate::execute::float::{float_to_half, half_to_float};
+use crate::execute::wave::{Row, Wave};
+use crate::execute::{Group, Handler, Outcome, Trap};
+use crate::fault::FaultKind;
+use crate::isa::Generation;
+use crate::isa::instruction::{Instruction, Operand};
+
+/// What an encoding says beside its registers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Flags {
+    /// Of integers: the first, the second operand is signed. Otherwise: the even elements of each
+    /// operand are negated.
+    pub negate_low: [bool; 3],
+    /// The odd elements of each operand are negated; of the third: without its sign.
+    pub negate_high: [bool; 3],
+    /// Sums of 16 bits are in the high halves of their registers.
+    pub high: bool,
+    /// Sums of integers end at the limits.
+    pub limit: bool,
+}
+
+/// Registers: the sums as they were, rows of the two operands, and the sums before.
+struct Operands<'a, const N: usize> {
+    out: &'a mut [Row<N>],
+    a: &'a [Row<N>],
+    b: &'a [Row<N>],
+    c: &'a [Row<N>],
+}
+
+#[derive(Clone, Copy)]
+enum Element {
+    Half,
+    Brain,
+    Byte,
+    Nibble,
+}
+
+/// An operand as 16 rows of 16 numbers.
+fn read<const N: usize>(kind: Element, rows: &[Row<N>], signed: bool, negate: [bool; 2]) -> [[f64; 16]; 16] {
+    std::array::from_fn(|row| {
+        std::array::from_fn(|k| {
+            let negative = |value: f32| f64::from(if negate[k & 1] { -value } else { value });
+            match kind {
+                Element::Half => negative(half_to_float((rows[k / 2][row] >> (16 * (k & 1))) as u16)),
+                Element::Brain => negative(f32::from_bits(rows[k / 2][row] >> (16 * (k & 1)) << 16)),
+                Element::Byte => {
+                    let byte = (rows[k / 4][row] >> (8 * (k & 3))) as u8;
+                    if signed { f64::from(byte as i8) } else { f64::from(byte) }
+                }
+                Element::Nibble => {
+                    let moved = rows[k / 8][row] << (28 - 4 * (k & 7));
+                    if signed { f64::from(moved as i32 >> 28) } else { f64::from(moved >> 28) }
+                }
+            }
+        })
+    })
+}
+
+/// The products of one row of the first matrix with all columns, added to sums.
+fn add_products(sums: &mut [f64; 16], row: &[f64; 16], columns: &[[f64; 16]; 16]) {
+    // By rows of the second matrix, so that columns go together.
+    for (k, &left) in row.iter().enumerate() {
+        for (sum, column) in sums.iter_mut().zip(columns) {
+            *sum += left * column[k];
+        }
+    }
+}
+
+fn multiply<const N: usize>(
+    kind: Element,
+    operands: [&[Row<N>]; 2],
+    flags: Flags,
+    mut before: impl FnMut(usize, usize) -> f64,
+    mut after: impl FnMut(usize, usize, f64),
+) {
+    let negate = |k: usize| [flags.negate_low[k], flags.negate_high[k]];
+    let a = read(kind, operands[0], flags.negate_low[0], negate(0));
+    let b = read(kind, operands[1], flags.negate_low[1], negate(1));
+    let groups = N / 16;
+    for (m, row) in a.iter().enumerate() {
+        let (register, first) = (m / groups, m % groups * 16);
+        let mut sums = std::array::from_fn(|n| before(register, first + n));
+        add_products(&mut sums, row, &b);
+        for (n, sum) in sums.into_iter().enumerate() {
+            after(register, first + n, sum);
+        }
+    }
+}
+
+/// The third operand with its modifiers.
+fn changed(value: f32, flags: Flags) -> f64 {
+    let value = if flags.negate_high[2] { value.abs() } else { value };
+    f64::from(if flags.negate_low[2] { -value } else { value })
+}
+
+fn to_single<const N: usize>(kind: Element, rows: Operands<N>, flags: Flags) {
+    let Operands { out, a, b, c } = rows;
+    let before = |register: usize, lane: usize| changed(f32::from_bits(c[register][lane]), flags);
+    let after = |register: usize, lane: usize, sum: f64| out[register][lane] = (sum as f32).to_bits();
+    multiply(kind, [a, b], flags, before, after);
+}
+
+fn single_of_halves<const N: usize>(rows: Operands<N>, flags: Flags) {
+    to_single(Element::Half, rows, flags);
+}
+
+fn single_of_brains<const N: usize>(rows: Operands<N>, flags: Flags) {
+    to_single(Element::Brain, rows, flags);
+}
+
+/// Sums of 16 bits, in one half of their registers; the other stays.
+fn place(word: &mut u32, bits: u32, high: bool) {
+    *word = if high { *word & 0xffff | bits << 16 } else { *word & 0xffff_0000 | bits };
+}
+
+fn half_of_halves<const N: usize>(rows: Operands<N>, flags: Flags) {
+    let shift = if flags.high { 16 } else { 0 };
+    let Operands { out, a, b, c } = rows;
+    let before = |register: usize, lane: usize| changed(half_to_float((c[register][lane] >> shift) as u16), flags);
+    let after = |register: usize, lane: usize, sum: f64| {
+        place(&mut out[register][lane], u32::from(float_to_half(odd_single(sum))), flags.high);
+    };
+    multiply(Element::Half, [a, b], flags, before, after);
+}
+
+fn brain_of_brains<const N: usize>(rows: Operands<N>, flags: Flags) {
+    let shift = if flags.high { 16 } else { 0 };
+    let Operands { out, a, b, c } = rows;
+    let before = |register: usize, lane: usize| changed(f32::from_bits(c[register][lane] >> shift << 16), flags);
+    let after = |register: usize, lane: usize, sum: f64| {
+        place(&mut out[register][lane], u32::from(::half::bf16::from_f64(sum).to_bits()), flags.high);
+    };
+    multiply(Element::Brain, [a, b], flags, before, after);
+}
+
+fn integers<const N: usize>(kind: Element, rows: Operands<N>, flags: Flags) {
+    let Operands { out, a, b, c } = rows;
+    let before = |register: usize, lane: usize| f64::from(c[register][lane] as i32);
+    let after = |register: usize, lane: usize, sum: f64| {
+        out[register][lane] = if flags.limit { sum as i32 as u32 } else { sum as i64 as u32 };
+    };
+    let signs = Flags { negate_low: [flags.negate_low[0], flags.negate_low[1], false], ..Flags::default() };
+    multiply(kind, [a, b], signs, before, after);
+}
+
+fn bytes<const N: usize>(rows: Operands<N>, flags: Flags) {
+    integers(Element::Byte, rows, flags);
+}
+
+fn nibbles<const N: usize>(rows: Operands<N>, flags: Flags) {
+    integers(Element::Nibble, rows, flags);
+}
+
+/// Carries out a matrix instruction whose two operands have so many registers. All lanes take part.
+#[inline(always)]
+fn run<const N: usize>(
+    wave: &mut Wave<N>,
+    instruction: &Instruction,
+    inputs: usize,
+    product: impl Fn(Operands<N>, Flags),
+) -> Outcome {
+    let outputs = 256 / N;
+    let [Operand::Vector(to), Operand::Vector(a), Operand::Vector(b)] =
+        [instruction.to, instruction.source[0], instruction.source[1]]
+    else {
+        return Err(Trap::new(FaultKind::Missing));
+    };
+    let [to, a, b] = [to, a, b].map(usize::from);
+    let bits = |bits: u8| [0, 1, 2].map(|k| bits >> k & 1 != 0);
+    let flags = Flags {
+        negate_low: bits(instruction.negate),
+        negate_high: bits(instruction.absolute),
+        high: instruction.high >> 2 & 1 != 0,
+        limit: instruction.clamp,
+    };
+    let mut c = [[0; N]; 8];
+    match instruction.source[2] {
+        Operand::Vector(c_first) => c[..outputs].copy_from_slice(&wave.vectors[usize::from(c_first)..][..outputs]),
+        Operand::Inline(number) if instruction.name.contains("_f16_16x") => c = [[u32::from(number.half); N]; 8],
+        other => c = [[wave.s32(other); N]; 8],
+    }
+    let mut out = [[0; N]; 8];
+    out[..outputs].copy_from_slice(&wave.vectors[to..][..outputs]);
+    let (a, b) = (&wave.vectors[a..][..inputs], &wave.vectors[b..][..inputs]);
+    product(Operands { out: &mut out[..outputs], a, b, c: &c[..outputs] }, flags);
+    wave.vectors[to..][..outputs].copy_from_slice(&out[..outputs]);
+    Ok(())
+}
+
+/// The same on RDNA4, where each number lies in one lane alone: operands and sums are moved to
+/// where RDNA3 has them.
+fn run_spread<const N: usize>(
+    wave: &mut Wave<N>,
+    instruction: &Instruction,
+    inputs: usize,
+    product: impl Fn(Operands<N>, Flags),
+) -> Outcome {
+    let outputs = 256 / N;
+    let per_lane = inputs * 16 / N;
+    let [Operand::Vector(to), Operand::Vector(a), Operand::Vector(b)] =
+        [instruction.to, instruction.source[0], instruction.source[1]]
+    else {
+        return Err(Trap::new(FaultKind::Missing));
+    };
+    if per_lane == 0 {
+        return Err(Trap::new(FaultKind::Missing));
+    }
+    let [to, a, b] = [to, a, b].map(usize::from);
+    let bits = |bits: u8| [0, 1, 2].map(|k| bits >> k & 1 != 0);
+    let (negate_low, negate_high) = (bits(instruction.negate), bits(instruction.absolute));
+    let flags = Flags { negate_low, negate_high, high: false, limit: instruction.clamp };
+    // Which 16 lanes have a part of a row or column: in waves of 64 the second half is that of the
+    // upper lanes.
+    let lanes_of = |part: usize| 16 * if N == 64 { [0, 2, 1, 3][part] } else { part };
+    let gather = |first: usize| -> [Row<N>; 8] {
+        let word = |k: usize, lane: usize| match k < inputs {
+            true => wave.vectors[first + k % per_lane][lane % 16 + lanes_of(k / per_lane)],
+            false => 0,
+        };
+        std::array::from_fn(|k| std::array::from_fn(|lane| word(k, lane)))
+    };
+    let (a, b) = (gather(a), gather(b));
+    // Rows of the sums likewise; those of 16 bits lie two in a register.
+    let halves = ["v_wmma_f16", "v_wmma_bf16"].iter().any(|start| instruction.name.starts_with(start));
+    let groups = N / 16;
+    let place = |register: usize, lane: usize| {
+        let row = register * groups + lane / 16;
+        let (element, there) = (row % outputs, lanes_of(row / outputs) + lane % 16);
+        if halves { (element / 2, there, 16 * (element % 2)) } else { (element, there, 0) }
+    };
+    let mut c = [[0; N]; 8];
+    for (register, row) in c.iter_mut().enumerate().take(outputs) {
+        for (lane, word) in row.iter_mut().enumerate() {
+            let (from, there, shift) = place(register, lane);
+            *word = match instruction.source[2] {
+                Operand::Vector(first) => wave.vectors[usize::from(first) + from][there] >> shift,
+                Operand::Inline(number) if halves => u32::from(number.half),
+                other => wave.s32(other),
+            };
+        }
+    }
+    let mut out = [[0; N]; 8];
+    product(Operands { out: &mut out[..outputs], a: &a[..inputs], b: &b[..inputs], c: &c[..outputs] }, flags);
+    for (register, row) in out.iter().enumerate().take(outputs) {
+        for (lane, word) in row.iter().enumerate() {
+            let (from, there, shift) = place(register, lane);
+            let old = &mut wave.vectors[to + from][there];
+            *old = if halves { *old & !(0xffff << shift) | (word & 0xffff) << shift } else { *word };
+        }
+    }
+    Ok(())
+}
+
+macro_rules! matrices {
+    ($name:ident; $($text:literal: $inputs:literal, $product:ident;)*) => {
+        match $name {
+            $($text => {
+                fn one<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, group: &mut Group) -> Outcome {
+                    if group.dispatch.generation == Generation::Rdna4 {
+                        run_spread(wave, instruction, $inputs, $product)
+                    } else {
+                        run(wave, instruction, $inputs, $product)
+                    }
+                }
+                Some(one::<N>)
+            })*
+            _ => None,
+        }
+    };
+}
+
+pub(super) fn find<const N: usize>(name: &str) -> Option<Handler<N>> {
+    matrices! { name;
+        "v_wmma_f32_16x16x16_f16": 8, single_of_halves;
+        "v_wmma_f32_16x16x16_bf16": 8, single_of_brains;
+        "v_wmma_f16_16x16x16_f16": 8, half_of_halves;
+        "v_wmma_bf16_16x16x16_bf16": 8, brain_of_brains;
+        "v_wmma_i32_16x16x16_iu8": 4, bytes;
+        "v_wmma_i32_16x16x16_iu4": 2, nibbles;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(seed: &mut u32) -> u32 {
+        *seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        *seed >> 8
+    }
+
+    fn check<const N: usize>() {
+        let mut seed = 1;
+        let a: [[u8; 16]; 16] = std::array::from_fn(|_| std::array::from_fn(|_| noise(&mut seed) as u8));
+        let b: [[u8; 16]; 16] = std::array::from_fn(|_| std::array::from_fn(|_| noise(&mut seed) as u8));
+        let word =
+            |row: &[u8; 16], k: usize| u32::from_le_bytes([row[4 * k], row[4 * k + 1], row[4 * k + 2], row[4 * k + 3]]);
+        let rows = |of: &[[u8; 16]; 16]| -> [Row<N>; 4] {
+            std::array::from_fn(|k| std::array::from_fn(|lane| word(&of[lane % 16], k)))
+        };
+        let (mut out, c) = ([[0; N]; 8], [[7; N]; 8]);
+        let flags = Flags { negate_low: [true, false, false], ..Flags::default() };
+        bytes(Operands { out: &mut out, a: &rows(&a), b: &rows(&b), c: &c }, flags);
+        for (m, row) in a.iter().enumerate() {
+            for (n, column) in b.iter().enumerate() {
+                let products = row.iter().zip(column).map(|(&x, &y)| i32::from(x as i8) * i32::from(y));
+                let (groups, sum) = (N / 16, products.sum::<i32>() + 7);
+                assert_eq!(out[m / groups][m % groups * 16 + n] as i32, sum, "{N} lanes, {m} {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_are_multiplied() {
+        check::<32>();
+        check::<64>();
+    }
+}
