@@ -136,8 +136,8 @@ void count_fallback(const std::string& name, const std::string& reason) {
     first = c.warned.insert(name).second;
   }
   if (first) {
-    warn("The operator '" + name + "' has no dml kernel for these arguments and runs on the CPU, which is slower: " +
-         reason);
+    warn("The operator '" + name +
+         "' has no dml kernel for these arguments and runs on the CPU, which is slower: " + reason);
   }
 }
 
