@@ -52,7 +52,8 @@ def test_the_cpu_takes_what_the_adapter_cannot_run() -> None:
         assert error < 1e-12, name
     for name, reasons in result["reasons"].items():
         assert sum(reasons.values()) == result["fallbacks"][name]
-        assert all("needs 64-bit floating point (float64)" in reason for reason in reasons), name
-    assert "aten::_linalg_svd" in result["reasons"]
+        # Shared memory or float64.
+        assert all("needs" in reason and "which" in reason for reason in reasons), reasons
+    assert any("shared memory" in reason for reason in result["reasons"]["aten::_linalg_svd"])
     # Once for each operator.
     assert sum("aten::_linalg_svd" in message for message in result["warnings"]) == 1
