@@ -69,10 +69,11 @@ void to_cpu(at::IValue& value) {
   if (holds_ours(value)) value = value.toTensor().cpu();
 }
 
-// Runs above autograd, as a composite does and the fallback does not: the gradient follows from the
-// copies and from the composite's operators on the CPU.
+// The reason for which these run on the CPU.
 constexpr const char* kReadsOnHost = "PyTorch's code for it reads tensors on the host";
 
+// Runs above autograd, as a composite does and the fallback does not: the gradient follows from the
+// copies and from the composite's operators on the CPU.
 template <bool results_stay>
 void on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
