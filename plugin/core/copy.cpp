@@ -126,7 +126,8 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blo
   }
   // A cast or a conjugation for which the engine has no kernel. The CPU does it; if both tensors
   // are on the device, that is a fallback.
-  if (!source.is_cpu() && !dst.is_cpu()) count_fallback("aten::_copy_from", "torch-dml does not convert between these dtypes");
+  if (!source.is_cpu() && !dst.is_cpu())
+    count_fallback("aten::_copy_from", "torch-dml does not convert between these dtypes");
   const at::Tensor host = source.is_cpu() ? source : raw_on_cpu(source);
   if (dst.is_cpu()) {
     dst.copy_(host);
