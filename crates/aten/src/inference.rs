@@ -15,7 +15,7 @@ use crate::operator::error::{Error, Result};
 use crate::special_dtypes::dispatch;
 use dml_compute::context::Phase;
 use dml_compute::view::overlap::ranges_overlap;
-use dml_compute::{Dims, Environment, Location, MatmulPrecision, View};
+use dml_compute::{Dims, Environment, Location, Policy, View};
 use dml_engine::{AddressRange, Device, KernelRef};
 use dml_kernel::DType;
 use smallvec::SmallVec;
@@ -186,16 +186,8 @@ impl Environment for InferenceHost<'_> {
         Ok(view)
     }
 
-    fn deterministic(&self) -> bool {
-        self.host.deterministic()
-    }
-
-    fn matmul_precision(&self) -> MatmulPrecision {
-        self.host.matmul_precision()
-    }
-
-    fn product_dtype(&self) -> Option<DType> {
-        self.host.product_dtype()
+    fn policy(&self) -> &dyn Policy {
+        self.host.policy()
     }
 
     fn probe(&self, device: &Device, kernel: &KernelRef, _: &[AddressRange]) -> dml_compute::Result<()> {
@@ -249,16 +241,8 @@ impl Environment for OutputHost<'_> {
         }
     }
 
-    fn deterministic(&self) -> bool {
-        self.host.deterministic()
-    }
-
-    fn matmul_precision(&self) -> MatmulPrecision {
-        self.host.matmul_precision()
-    }
-
-    fn product_dtype(&self) -> Option<DType> {
-        self.host.product_dtype()
+    fn policy(&self) -> &dyn Policy {
+        self.host.policy()
     }
 
     fn probe(&self, device: &Device, kernel: &KernelRef, writes: &[AddressRange]) -> dml_compute::Result<()> {

@@ -13,7 +13,7 @@ use crate::operator::call::{Arg, Call, Host};
 use crate::operator::error::{Error, Result};
 use crate::special_dtypes::dispatch;
 use dml_compute::context::Phase;
-use dml_compute::{Environment, MatmulPrecision, View};
+use dml_compute::{Environment, Policy, View};
 use dml_engine::{AddressRange, Device, Error as DeviceError, KernelRef};
 use dml_kernel::DType;
 use std::cell::Cell;
@@ -96,16 +96,8 @@ impl Environment for CheckedHost<'_> {
         self.host.allocate(device, dtype, sizes, strides)
     }
 
-    fn deterministic(&self) -> bool {
-        self.host.deterministic()
-    }
-
-    fn matmul_precision(&self) -> MatmulPrecision {
-        self.host.matmul_precision()
-    }
-
-    fn product_dtype(&self) -> Option<DType> {
-        self.host.product_dtype()
+    fn policy(&self) -> &dyn Policy {
+        self.host.policy()
     }
 
     fn probe(&self, device: &Device, kernel: &KernelRef, writes: &[AddressRange]) -> dml_compute::Result<()> {

@@ -1,7 +1,7 @@
 //! A call of a cached operator makes no heap allocation.
 
 use dml_aten::{Arg, Host, Result};
-use dml_compute::{Environment, Location, MatmulPrecision, Scalar, View};
+use dml_compute::{Environment, Location, MatmulPrecision, Policy, Scalar, View};
 use dml_engine::{AddressRange, Device, KernelRef, device};
 use dml_kernel::DType;
 use dml_testing::{CountingAllocator, allocations};
@@ -15,11 +15,7 @@ struct OnePlace {
     address: u64,
 }
 
-impl Environment for OnePlace {
-    fn allocate(&self, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> dml_compute::Result<View> {
-        Ok(tensor(self.address, device, dtype, sizes, strides))
-    }
-
+impl Policy for OnePlace {
     fn deterministic(&self) -> bool {
         false
     }
@@ -30,6 +26,16 @@ impl Environment for OnePlace {
 
     fn product_dtype(&self) -> Option<DType> {
         None
+    }
+}
+
+impl Environment for OnePlace {
+    fn allocate(&self, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> dml_compute::Result<View> {
+        Ok(tensor(self.address, device, dtype, sizes, strides))
+    }
+
+    fn policy(&self) -> &dyn Policy {
+        self
     }
 
     fn probe(&self, _: &Device, _: &KernelRef, _: &[AddressRange]) -> dml_compute::Result<()> {

@@ -19,14 +19,8 @@ pub enum MatmulPrecision {
     Medium,
 }
 
-/// The caller's policy, and its memory.
-pub trait Environment {
-    /// Allocates memory on the device of this index, uninitialised; it is valid until the end of
-    /// the call.
-    ///
-    /// # Errors
-    /// [`Error::Allocation`], [`Error::Engine`].
-    fn allocate(&self, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> Result<View>;
+/// The settings of the framework that computations follow.
+pub trait Policy {
     /// Whether results must be the same in every run, even if a faster algorithm is not
     /// deterministic.
     fn deterministic(&self) -> bool;
@@ -35,6 +29,18 @@ pub trait Environment {
     fn matmul_precision(&self) -> MatmulPrecision;
     /// The 16-bit dtype to which products round float32 operands, if any.
     fn product_dtype(&self) -> Option<DType>;
+}
+
+/// The caller's policy, and its memory.
+pub trait Environment {
+    /// Allocates memory on the device of this index, uninitialised; it is valid until the end of
+    /// the call.
+    ///
+    /// # Errors
+    /// [`Error::Allocation`], [`Error::Engine`].
+    fn allocate(&self, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> Result<View>;
+    /// The settings of the framework that computations follow.
+    fn policy(&self) -> &dyn Policy;
     /// In [`Phase::Probe`] and [`Phase::Checked`], is told of a kernel that would be, or will be,
     /// launched; in the latter also of the memory that it writes. An environment that passes
     /// requests on to another one passes this on, too.

@@ -54,7 +54,7 @@ pub mod spatial;
 pub mod text;
 pub mod view;
 
-pub use context::{Context, Environment, MatmulPrecision};
+pub use context::{Context, Environment, MatmulPrecision, Policy};
 pub use error::{Error, Result};
 pub use scalar::Scalar;
 pub use view::{Dims, Location, View};

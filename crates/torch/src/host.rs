@@ -3,7 +3,7 @@
 use crate::abi::{DmlHost, DmlTensor, Status, precision};
 use crate::convert::{tensor, to_abi};
 use dml_aten::{Error, Host, Result};
-use dml_compute::{Dims, Environment, Location, MatmulPrecision, View};
+use dml_compute::{Dims, Environment, Location, MatmulPrecision, Policy, View};
 use dml_engine::measure::{self, Stage};
 use dml_engine::{AddressRange, Device, KernelRef};
 use dml_kernel::DType;
@@ -57,6 +57,27 @@ fn dim(sizes: &[i64], strides: &[i64]) -> Result<i32> {
     }
 }
 
+impl Policy for Plugin<'_> {
+    fn deterministic(&self) -> bool {
+        self.host.deterministic != 0
+    }
+
+    fn matmul_precision(&self) -> MatmulPrecision {
+        // SAFETY: `new`'s promise.
+        match unsafe { (self.host.matmul_precision)(self.host.context) } {
+            precision::HIGH => MatmulPrecision::High,
+            precision::MEDIUM => MatmulPrecision::Medium,
+            _ => MatmulPrecision::Highest,
+        }
+    }
+
+    fn product_dtype(&self) -> Option<DType> {
+        // SAFETY: `new`'s promise.
+        let code = unsafe { (self.host.product_dtype)(self.host.context) };
+        DType::from_code(code).filter(|dtype| matches!(dtype, DType::F16 | DType::BF16))
+    }
+}
+
 impl Environment for Plugin<'_> {
     fn allocate(&self, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> dml_compute::Result<View> {
         let dim = dim(sizes, strides).map_err(|e| dml_compute::Error::Invalid(e.to_string()))?;
@@ -82,23 +103,8 @@ impl Environment for Plugin<'_> {
         })
     }
 
-    fn deterministic(&self) -> bool {
-        self.host.deterministic != 0
-    }
-
-    fn matmul_precision(&self) -> MatmulPrecision {
-        // SAFETY: `new`'s promise.
-        match unsafe { (self.host.matmul_precision)(self.host.context) } {
-            precision::HIGH => MatmulPrecision::High,
-            precision::MEDIUM => MatmulPrecision::Medium,
-            _ => MatmulPrecision::Highest,
-        }
-    }
-
-    fn product_dtype(&self) -> Option<DType> {
-        // SAFETY: `new`'s promise.
-        let code = unsafe { (self.host.product_dtype)(self.host.context) };
-        DType::from_code(code).filter(|dtype| matches!(dtype, DType::F16 | DType::BF16))
+    fn policy(&self) -> &dyn Policy {
+        self
     }
 
     fn probe(&self, _: &Device, _: &KernelRef, _: &[AddressRange]) -> dml_compute::Result<()> {

@@ -199,7 +199,7 @@ fn index_put(
         return Ok(());
     }
     places.replace_indices(|index| without_overlap(call, t, index))?;
-    let ordered = accumulate || call.host.deterministic();
+    let ordered = accumulate || call.host.policy().deterministic();
     let values = match number {
         Some(x) if !ordered => {
             places.fill(call, t, x)?;

@@ -215,7 +215,7 @@ fn index_copy(call: &mut Call, t: &View, dim: i64, index: &View, source: &View, 
     let out = destination(call, t, out)?;
     let (dst, index, source) = slices_of(call, &out, index, source)?;
     let slices = Slices { dim, index: &index, negative: false };
-    if call.host.deterministic() {
+    if call.host.policy().deterministic() {
         slices.combine(call, &dst, &source, Combine::Last, true)?;
     } else {
         slices.run(call, &dst, &source.sizes, &Action::Write(&source))?;

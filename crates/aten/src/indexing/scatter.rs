@@ -51,7 +51,7 @@ operators! {
 
 /// Values replace elements.
 fn scatter(call: &mut Call, t: &View, dim: i64, index: &View, src: TensorOrScalar, out: Out) -> Result<()> {
-    let combine = call.host.deterministic().then_some(Combine::Last);
+    let combine = call.host.policy().deterministic().then_some(Combine::Last);
     run(call, t, dim, index, src, out, Combined { combine, include_self: true })
 }
 

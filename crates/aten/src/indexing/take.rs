@@ -82,7 +82,7 @@ fn put(call: &mut Call, out: &View, index: &View, source: &View, accumulate: boo
         let dense = as_contiguous(call, out)?;
         let row = dense.as_strided(&[dense.numel()], &[1], 0);
         let slices = Slices { dim: 0, index: &index, negative: true };
-        if accumulate || call.host.deterministic() {
+        if accumulate || call.host.policy().deterministic() {
             let combine = if accumulate { Combine::Add } else { Combine::Last };
             slices.combine(call, &row, &source, combine, true)?;
         } else {

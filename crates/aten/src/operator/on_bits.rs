@@ -4,7 +4,7 @@ use crate::operator::call::{Arg, Call, Host, Ret};
 use crate::operator::error::{Error, Result};
 use crate::operator::{Operator, schema};
 use dml_compute::Environment;
-use dml_compute::context::MatmulPrecision;
+use dml_compute::context::Policy;
 use dml_compute::view::View;
 use dml_engine::{AddressRange, Device, KernelRef};
 use dml_kernel::DType;
@@ -23,16 +23,8 @@ impl Environment for BitsHost<'_> {
         Ok(View { dtype, ..self.host.allocate(device, made, sizes, strides)? })
     }
 
-    fn deterministic(&self) -> bool {
-        self.host.deterministic()
-    }
-
-    fn matmul_precision(&self) -> MatmulPrecision {
-        self.host.matmul_precision()
-    }
-
-    fn product_dtype(&self) -> Option<DType> {
-        self.host.product_dtype()
+    fn policy(&self) -> &dyn Policy {
+        self.host.policy()
     }
 
     fn probe(&self, device: &Device, kernel: &KernelRef, writes: &[AddressRange]) -> dml_compute::Result<()> {

@@ -4,7 +4,7 @@
 pub mod matrix;
 
 use dml_aten::{Arg, Host, Result, Ret};
-use dml_compute::{Dims, Environment, Location, MatmulPrecision, Scalar, View};
+use dml_compute::{Dims, Environment, Location, MatmulPrecision, Policy, Scalar, View};
 use dml_engine::{AddressRange, Device, KernelRef};
 use dml_kernel::DType;
 pub use dml_testing::Random;
@@ -135,6 +135,20 @@ impl Drop for TestHost {
     }
 }
 
+impl Policy for TestHost {
+    fn deterministic(&self) -> bool {
+        false
+    }
+
+    fn matmul_precision(&self) -> MatmulPrecision {
+        MatmulPrecision::Highest
+    }
+
+    fn product_dtype(&self) -> Option<DType> {
+        self.product_dtype
+    }
+}
+
 impl Environment for TestHost {
     fn allocate(&self, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> dml_compute::Result<View> {
         let last: i64 = sizes.iter().zip(strides).map(|(n, s)| (n - 1).max(0) * s).sum();
@@ -158,16 +172,8 @@ impl Environment for TestHost {
         })
     }
 
-    fn deterministic(&self) -> bool {
-        false
-    }
-
-    fn matmul_precision(&self) -> MatmulPrecision {
-        MatmulPrecision::Highest
-    }
-
-    fn product_dtype(&self) -> Option<DType> {
-        self.product_dtype
+    fn policy(&self) -> &dyn Policy {
+        self
     }
 
     fn probe(&self, _: &Device, _: &KernelRef, _: &[AddressRange]) -> dml_compute::Result<()> {

@@ -43,7 +43,7 @@ pub fn source(
     // If float32 is split into terms, the terms are written with aligned rows anyway.
     if whole
         || !worthwhile
-        || (dtype == DType::F32 && matrix_units_of_terms(cx, cx.environment.matmul_precision())?.is_some())
+        || (dtype == DType::F32 && matrix_units_of_terms(cx, cx.environment.policy().matmul_precision())?.is_some())
     {
         return Ok(plain);
     }

@@ -21,7 +21,7 @@ use smallvec::smallvec;
 /// The dtype in which an operand is multiplied: its own, or the one to which autocast rounds
 /// float32.
 pub fn compute_dtype(cx: &Context, operand: &View) -> DType {
-    let rounded = (operand.dtype == DType::F32).then(|| cx.environment.product_dtype()).flatten();
+    let rounded = (operand.dtype == DType::F32).then(|| cx.environment.policy().product_dtype()).flatten();
     rounded.unwrap_or(operand.dtype)
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn multiply_into(
             }
         }
         let single = out.dtype == DType::F32;
-        let precision = if single { cx.environment.matmul_precision() } else { MatmulPrecision::Highest };
+        let precision = if single { cx.environment.policy().matmul_precision() } else { MatmulPrecision::Highest };
         problem.run_with_precision(cx, precision)?;
     }
     if let Some(result) = apart {

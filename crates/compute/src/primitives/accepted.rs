@@ -4,7 +4,7 @@
 //! ([`Device::verdict`](dml_engine::Device::verdict)). A computation that has several kernels to
 //! choose from then takes the next one. Where nothing was refused, this costs one load.
 
-use crate::context::{Context, Environment, MatmulPrecision, Phase};
+use crate::context::{Context, Environment, Phase, Policy};
 use crate::error::Result;
 use crate::view::{Dims, Location, View};
 use dml_engine::{AddressRange, Device, KernelRef, Verdict};
@@ -105,16 +105,8 @@ impl Environment for Probe<'_> {
         Ok(view)
     }
 
-    fn deterministic(&self) -> bool {
-        self.environment.deterministic()
-    }
-
-    fn matmul_precision(&self) -> MatmulPrecision {
-        self.environment.matmul_precision()
-    }
-
-    fn product_dtype(&self) -> Option<DType> {
-        self.environment.product_dtype()
+    fn policy(&self) -> &dyn Policy {
+        self.environment.policy()
     }
 
     fn probe(&self, device: &Device, kernel: &KernelRef, _: &[AddressRange]) -> Result<()> {

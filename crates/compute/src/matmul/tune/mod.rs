@@ -100,7 +100,7 @@ fn mode(cx: &Context) -> Option<Autotune> {
     // nothing.
     let mode = AUTOTUNE.get().filter(|&mode| mode != Autotune::Off)?;
     let has_clock = cx.device.info().capabilities.timestamp_period_ns > 0.0;
-    (has_clock && !cx.environment.deterministic()).then_some(mode)
+    (has_clock && !cx.environment.policy().deterministic()).then_some(mode)
 }
 
 impl Problem {
