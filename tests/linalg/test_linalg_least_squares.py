@@ -50,6 +50,16 @@ def check(a, b, driver):
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("sizes", [(2, 3), (3, 2), (2, 2, 3)])
+def test_results_with_gradients(driver, sizes):
+    """The solution and the residuals; what a driver leaves empty is a tensor of its own."""
+    a, b = general(*sizes, dtype=torch.float32), general(*sizes[:-1], 2, dtype=torch.float32)
+    dml, cpu = (solve(a.requires_grad_(), b, driver, device) for device in ("dml", "cpu"))
+    assert [x.requires_grad for x in dml] == [x.requires_grad for x in cpu]
+    assert len({id(x) for x in dml}) == 4
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
 @REALS
 def test_lstsq(driver, dtype):
     for sizes, k in PROBLEMS:

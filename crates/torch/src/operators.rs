@@ -154,7 +154,7 @@ fn check_inferred(
     use dml_aten::Error;
     let difference = match (inferred, ran) {
         (Err(Error::NeedsData(_)), _) | (_, Err(Error::Engine(_) | Error::Host(_))) => None,
-        (Ok(inferred), Ok(given)) => difference(&inferred.results, given),
+        (Ok(inferred), Ok(given)) => difference(&inferred.results, given).or_else(|| returned_twice(given)),
         (Err(a), Err(b)) => (a.to_string() != b.to_string()).then(|| format!("{a:?} and {b:?}")),
         (Ok(_), Err(e)) => Some(format!("results and {e:?}")),
         (Err(e), Ok(_)) => Some(format!("{e:?} and results")),
@@ -165,6 +165,21 @@ fn check_inferred(
             Err(Failure::new(Status::RuntimeError, format!("{name}: inferred and run differ: {difference}")))
         }
     }
+}
+
+/// A tensor that is two results: autograd would take either for the other.
+fn returned_twice(results: &[Ret]) -> Option<String> {
+    let mut handles: Vec<usize> = results
+        .iter()
+        .flat_map(|result| match result {
+            Ret::Tensor(tensor) => std::slice::from_ref(tensor),
+            Ret::Tensors(tensors) => tensors.as_slice(),
+            _ => &[],
+        })
+        .map(|tensor| tensor.handle)
+        .collect();
+    handles.sort_unstable();
+    handles.windows(2).any(|pair| pair[0] == pair[1]).then(|| "one tensor is returned twice".to_owned())
 }
 
 /// An engine's error does not know what was asked of it; the operator, shapes and dtypes are added

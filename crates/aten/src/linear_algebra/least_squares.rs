@@ -65,20 +65,20 @@ fn lstsq(call: &mut Call, a: &View, b: &View, rcond: Option<f64>, driver: Option
     let x = matrices::empty(call, a.dtype, &matrices::sizes_of(&batch, &[m.max(n), k]))?;
     let problem = Problem { a, b: &b, batch, x };
 
-    let none = call.empty(a.dtype.real(), &[0])?;
+    let none = || call.empty(a.dtype.real(), &[0]);
     let (residuals, rank, values) = match chosen.as_deref() {
         None | Some("gels") if problem.solve_of_full_rank(call)? => {
-            (problem.residual_sums_of_squares(call)?, call.empty(DType::I64, &[0])?, none.clone())
+            (problem.residual_sums_of_squares(call)?, call.empty(DType::I64, &[0])?, none()?)
         }
         Some("gels") => return Err(Error::Fallback(format!("{}: a matrix that has not full rank", call.name))),
         None => {
             problem.solve_of_any_rank(call, rcond)?;
-            (None, call.empty(DType::I64, &[0])?, none.clone())
+            (None, call.empty(DType::I64, &[0])?, none()?)
         }
         Some(driver) => {
             let (rank, values) = problem.solve_of_any_rank(call, rcond)?;
             let residuals = if driver == "gelsy" { None } else { problem.residuals(call, &rank)? };
-            (residuals, rank, if driver == "gelsy" { none.clone() } else { values })
+            (residuals, rank, if driver == "gelsy" { none()? } else { values })
         }
     };
     let x = &problem.x;
@@ -89,7 +89,8 @@ fn lstsq(call: &mut Call, a: &View, b: &View, rcond: Option<f64>, driver: Option
     }
     let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
     let solution = if given(0).is_some() { solution } else { call.host.view(x, &solution)? };
-    let made = [solution, residuals.unwrap_or(none), rank, values];
+    let residuals = residuals.map_or_else(none, Ok)?;
+    let made = [solution, residuals, rank, values];
     for (i, made) in made.into_iter().enumerate() {
         arguments::return_result(call, given(i), made)?;
     }
