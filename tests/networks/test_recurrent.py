@@ -187,6 +187,14 @@ def test_gradient_of_one_alone(kind: type[nn.RNNBase], wanted: str) -> None:
     assert_same(found[1], found[0], 1e-5, 2e-6)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_share_no_memory(kind: type[nn.RNNBase]) -> None:
+    """Both biases of an LSTM have equal gradients; writing to one must not change the other."""
+    module = kind(5, 7).to("dml")
+    gradients = torch.autograd.grad(module(torch.randn(4, 3, 5, device="dml"))[0].sum(), list(module.parameters()))
+    assert len({gradient.data_ptr() for gradient in gradients}) == len(gradients)
+
+
 def test_one_tensor_as_several() -> None:
     """The input is also the initial state, and a weight is used for both directions."""
 

@@ -7,7 +7,7 @@ use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::{Error, Result};
 use crate::{check, group, operators};
-use dml_compute::movement::copy::as_contiguous;
+use dml_compute::movement::copy::{as_contiguous, device_copy};
 use dml_compute::recurrent::gates::Cell;
 use dml_compute::recurrent::recurrence;
 use dml_compute::recurrent::steps::Steps;
@@ -224,9 +224,15 @@ fn backward(call: &mut Call, layer: Layer, grads: Gradients, output: &View, save
     let grad_w_ih = product(3, &grad_gates.transpose(0, 1), input, &w_ih.sizes)?;
     let grad_w_hh = product(4, &of_hidden.transpose(0, 1), &before, &w_hh.sizes)?;
     let grad_b_ih = wants(5).then(|| sums(&grad_gates)).transpose()?;
+    // Not the same tensor where both are equal: whoever is given the gradients may write to one.
     let grad_b_hh = match &grad_b_ih {
-        Some(same) if wants(6) && grad_hidden.is_none() => Some(same.clone()),
-        _ => wants(6).then(|| sums(of_hidden)).transpose()?,
+        _ if !wants(6) => None,
+        Some(equal) if grad_hidden.is_none() => {
+            let own = call.empty(equal.dtype, &equal.sizes)?;
+            device_copy(call, equal, &own)?;
+            Some(own)
+        }
+        _ => Some(sums(of_hidden)?),
     };
     let (first_h, first_c) = (Some(first_h).filter(|_| wants(1)), first_c.filter(|_| wants(2)));
     for gradient in [grad_input, first_h, first_c, grad_w_ih, grad_w_hh, grad_b_ih, grad_b_hh] {
