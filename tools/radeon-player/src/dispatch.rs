@@ -150,6 +150,14 @@ impl Dispatch {
         self.rsrc1 >> 12 & 255
     }
 
+    /// The register MODE as a wave starts: [`Self::float_mode`], `DX10_CLAMP` in bit 8 and `IEEE` in
+    /// bit 9, which RDNA4 has not.
+    #[must_use]
+    pub fn mode(&self) -> u32 {
+        let more = if self.generation < Generation::Rdna4 { self.rsrc1 >> 21 & 1 | (self.rsrc1 >> 23 & 1) << 1 } else { 0 };
+        self.float_mode() | more << 8
+    }
+
     /// Shared memory of a workgroup, in bytes.
     #[must_use]
     pub fn shared(&self) -> u32 {

@@ -6,6 +6,7 @@ use std::time::Instant;
 use rustc_hash::FxHashMap;
 
 use crate::dispatch::Dispatch;
+use crate::execute::hardware::ticks;
 use crate::fault::Fault;
 use crate::isa::{Generation, Program};
 use crate::memory::{Conflict, Memory};
@@ -174,7 +175,7 @@ impl Queue {
                 }
             }
             Source::Value(it) => value = it.to_le_bytes(),
-            Source::Clock => value = clock().to_le_bytes(),
+            Source::Clock => value = ticks().to_le_bytes(),
             Source::Register => {}
         }
         match to {
@@ -259,8 +260,3 @@ pub fn hash(words: impl Iterator<Item = u32>) -> u32 {
 
 /// `s_code_end`, which the driver pads code with.
 const PADDING: u32 = 0xbf9f_0000;
-
-/// The clock of timestamps: 100 MHz, as AMD's cards have it.
-fn clock() -> u64 {
-    crate::shim::now() as u64 / 10
-}

@@ -6,12 +6,16 @@
 
 #[cfg(test)]
 mod arithmetic_tests;
+#[cfg(test)]
+mod coverage_tests;
 pub mod control;
 pub mod exchange;
 pub mod float;
+pub mod hardware;
 pub mod local;
 pub mod memory;
 pub mod names;
+pub mod relative;
 pub mod run;
 pub mod scalar;
 pub mod scalar_float;
@@ -91,6 +95,8 @@ fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
         scalar_memory::handler::<N>,
         control::handler::<N>,
         exchange::handler::<N>,
+        relative::handler::<N>,
+        hardware::handler::<N>,
     ];
     let find = |name: &str| families.iter().find_map(|family| family(name));
     find(name).or_else(|| find(&names::of_rdna3(name)))

@@ -177,7 +177,7 @@ fn start<const N: usize>(wave: &mut Wave<N>, group: &Group, threads: [u32; 3], i
     let (dispatch, id, strict) = (group.dispatch, group.id, group.options.strict);
     wave.reset(dispatch.vector_registers() as usize);
     wave.index = index;
-    wave.mode = dispatch.float_mode();
+    wave.mode = dispatch.mode();
     let total: u32 = threads.iter().product();
     let lanes = (total - index * N as u32).min(N as u32);
     let exec = if lanes == 64 { u64::MAX } else { (1 << lanes) - 1 };
@@ -228,6 +228,9 @@ fn execute<const N: usize, const COUNT: bool, const STRICT: bool>(
     wave.waiting = false;
     let mut count = 0;
     while !wave.waiting {
+        if wave.next == usize::MAX {
+            wave.next = program.index_of(wave.jump).ok_or_else(|| jumped_out(program, wave))?;
+        }
         let at = wave.next;
         let (Some(instruction), Some(step)) = (program.instructions.get(at), steps.get(at)) else {
             return Err(Box::new(Fault::new(
@@ -261,6 +264,12 @@ fn execute<const N: usize, const COUNT: bool, const STRICT: bool>(
     }
     group.counts.instructions += count;
     Ok(())
+}
+
+#[cold]
+fn jumped_out<const N: usize>(program: &Program, wave: &Wave<N>) -> Box<Fault> {
+    let text = format!("a jump to {:#x}, which is no instruction of the program", wave.jump);
+    Box::new(Fault { wave: wave.index, ..Fault::new(FaultKind::Other(text), "", program.address) })
 }
 
 /// What is not one call of a handler.

@@ -120,6 +120,8 @@ impl Decoder<'_> {
                 size = 8;
             }
             "s_fmaak_f32" => (instruction.source[2], size) = (constant, 8),
+            "s_setreg_imm32_b32" => (instruction.source[0], size) = (constant, 8),
+            "s_call_b64" | "s_version" => instruction.source[0] = Operand::None,
             _ => {}
         }
         instruction.size = size;
@@ -360,11 +362,17 @@ impl Decoder<'_> {
     fn shared(&self) -> Option<Instruction> {
         let (word, next) = (self.word(0), self.word(1));
         let (mut instruction, row) = self.start(Encoding::Ds, bits(word, 18, 8), 8)?;
+        // The other shared memory, of the whole GPU, is not of compute shaders.
+        if bits(word, 17, 1) != 0 {
+            return None;
+        }
         if !row.results.is_empty() {
             instruction.to = Operand::Vector(bits(next, 24, 8) as u16);
         }
+        let without_address = row.name.contains("addtid");
         for k in 0..row.sources.len().min(3) {
-            instruction.source[k] = Operand::Vector(bits(next, 8 * k as u32, 8) as u16);
+            let field = 8 * (k as u32 + u32::from(without_address));
+            instruction.source[k] = Operand::Vector(bits(next, field, 8) as u16);
         }
         if ["2addr", "read2", "write2", "wrxchg2"].iter().any(|two| row.name.contains(two)) {
             instruction.offset = bits(word, 0, 8) as i32;
@@ -424,7 +432,8 @@ impl Decoder<'_> {
     ) {
         let [address, data, to] = registers.map(|register| Operand::Vector(register as u16));
         let base = if base_is_off(base) || instruction.encoding == Encoding::Flat { Operand::None } else { base };
-        let address = if vector { address } else { Operand::None };
+        // Where each lane has the word of its number there is no address.
+        let address = if vector && !row.name.contains("addtid") { address } else { Operand::None };
         let atomic = row.name.contains("atomic");
         if row.name.contains("load") {
             instruction.to = to;

@@ -75,6 +75,13 @@ impl Program {
         Ok(Self { code: code[..at].to_vec(), instructions, address, handlers: Handlers::default() })
     }
 
+    /// The index of the instruction at an address.
+    #[must_use]
+    pub fn index_of(&self, address: u64) -> Option<usize> {
+        let at = u32::try_from(address.checked_sub(self.address)?).ok()?;
+        self.instructions.binary_search_by_key(&at, |instruction| instruction.at).ok()
+    }
+
     /// The words that were decoded: while they stand in memory, the program holds.
     #[must_use]
     pub fn code(&self) -> &[u32] {
@@ -84,6 +91,7 @@ impl Program {
 
 /// The word that a branch goes to.
 fn branch_target(instruction: &Instruction) -> Option<usize> {
-    (instruction.name == "s_branch" || instruction.name.starts_with("s_cbranch"))
+    let branches = matches!(instruction.name, "s_branch" | "s_call_b64") || instruction.name.starts_with("s_cbranch");
+    branches
         .then(|| (i64::from(instruction.at) / 4 + 1 + i64::from(instruction.offset)) as usize)
 }
