@@ -154,7 +154,8 @@ impl Dispatch {
     /// bit 9, which RDNA4 has not.
     #[must_use]
     pub fn mode(&self) -> u32 {
-        let more = if self.generation < Generation::Rdna4 { self.rsrc1 >> 21 & 1 | (self.rsrc1 >> 23 & 1) << 1 } else { 0 };
+        let more =
+            if self.generation < Generation::Rdna4 { self.rsrc1 >> 21 & 1 | (self.rsrc1 >> 23 & 1) << 1 } else { 0 };
         self.float_mode() | more << 8
     }
 

@@ -86,7 +86,7 @@ const NOTHING: [&str; 52] = [
 /// The handler of an instruction that steers the wave.
 #[must_use]
 pub fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
-    if NOTHING.contains(&name) || name.starts_with("s_prefetch") {
+    if NOTHING.contains(&name) || name.starts_with("s_prefetch") || name == "s_buffer_prefetch_data" {
         return Some(control!(|_wave, _i| ()));
     }
     Some(match name {

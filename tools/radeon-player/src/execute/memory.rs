@@ -113,7 +113,8 @@ fn high(old: u32, half: u16) -> u32 {
     old & 0xffff | u32::from(half) << 16
 }
 
-fn float(a: u32, b: u32, f: impl Fn(f32, f32) -> f32) -> u32 {
+/// A function of two words as f32.
+pub fn float(a: u32, b: u32, f: impl Fn(f32, f32) -> f32) -> u32 {
     f(f32::from_bits(a), f32::from_bits(b)).to_bits()
 }
 
@@ -150,15 +151,16 @@ pub fn each_lane<const N: usize>(mask: u64, mut f: impl FnMut(usize) -> Outcome)
     if mask == Wave::<N>::ALL { (0..N).try_for_each(f) } else { lanes(mask).try_for_each(&mut f) }
 }
 
-/// A place in memory that was found to be there. Only [`Space::reach`] makes them, and only for
-/// bytes that are in a buffer or in the workgroup's scratch for as long as the instruction runs.
+/// A place in memory that was found to be there. Only [`Space::reach`] and [`reach`] make them, and
+/// only for bytes that are in a buffer or in the workgroup's scratch for as long as the instruction
+/// runs. Those of lanes that take no part are never looked at.
 #[derive(Clone, Copy)]
-struct Place(*mut u8);
+pub(super) struct Place(*mut u8);
 
 // Aligned accesses are relaxed atomics, since workgroups of several threads share memory; others
 // are left to the program's own order, as on a GPU.
 impl Place {
-    const NONE: Self = Self(std::ptr::null_mut());
+    pub(super) const NONE: Self = Self(std::ptr::null_mut());
 
     #[inline(always)]
     fn after(self, bytes: usize) -> Self {
@@ -166,26 +168,26 @@ impl Place {
     }
 
     #[inline(always)]
-    fn byte(self) -> u8 {
+    pub(super) fn byte(self) -> u8 {
         // SAFETY: a place is memory that is there.
         unsafe { AtomicU8::from_ptr(self.0) }.load(Relaxed)
     }
 
     #[inline(always)]
-    fn set_byte(self, value: u8) {
+    pub(super) fn set_byte(self, value: u8) {
         // SAFETY: a place is memory that is there.
         unsafe { AtomicU8::from_ptr(self.0) }.store(value, Relaxed);
     }
 
     #[inline(always)]
-    fn half(self) -> u16 {
+    pub(super) fn half(self) -> u16 {
         let at = self.0.cast::<u16>();
         // SAFETY: a place is memory that is there; the atomic is aligned.
         unsafe { if at.is_aligned() { AtomicU16::from_ptr(at).load(Relaxed) } else { at.read_unaligned() } }
     }
 
     #[inline(always)]
-    fn set_half(self, value: u16) {
+    pub(super) fn set_half(self, value: u16) {
         let at = self.0.cast::<u16>();
         // SAFETY: a place is memory that is there; the atomic is aligned.
         unsafe {
@@ -194,14 +196,14 @@ impl Place {
     }
 
     #[inline(always)]
-    fn word(self) -> u32 {
+    pub(super) fn word(self) -> u32 {
         let at = self.0.cast::<u32>();
         // SAFETY: a place is memory that is there; the atomic is aligned.
         unsafe { if at.is_aligned() { AtomicU32::from_ptr(at).load(Relaxed) } else { at.read_unaligned() } }
     }
 
     #[inline(always)]
-    fn set_word(self, value: u32) {
+    pub(super) fn set_word(self, value: u32) {
         let at = self.0.cast::<u32>();
         // SAFETY: a place is memory that is there; the atomic is aligned.
         unsafe {
@@ -210,14 +212,14 @@ impl Place {
     }
 
     /// A word that is changed as a whole.
-    fn atomic32<'a>(self) -> Option<&'a AtomicU32> {
+    pub(super) fn atomic32<'a>(self) -> Option<&'a AtomicU32> {
         // SAFETY: a place is memory that is there for as long as the instruction runs; the atomic
         // is aligned.
         self.0.cast::<u32>().is_aligned().then(|| unsafe { AtomicU32::from_ptr(self.0.cast()) })
     }
 
     /// Two words that are changed as a whole.
-    fn atomic64<'a>(self) -> Option<&'a AtomicU64> {
+    pub(super) fn atomic64<'a>(self) -> Option<&'a AtomicU64> {
         // SAFETY: a place is memory that is there for as long as the instruction runs; the atomic
         // is aligned.
         self.0.cast::<u64>().is_aligned().then(|| unsafe { AtomicU64::from_ptr(self.0.cast()) })
@@ -238,7 +240,7 @@ trait Space {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
+pub(super) enum Access {
     Read,
     Write,
 }
@@ -260,9 +262,7 @@ impl Space for ByLane {
     ) -> Result<[Place; N], Box<Trap>> {
         let start = wave.s64(base).wrapping_add(i64::from(it.offset) as u64);
         let addresses: Row<N, u64> = std::array::from_fn(|lane| start.wrapping_add(4 * lane as u64));
-        check(wave.exec(), &addresses, group, bytes, access)?;
-        let memory = group.memory;
-        Ok(std::array::from_fn(|lane| Place(memory.host(addresses[lane]))))
+        reach(wave.exec(), &addresses, group, bytes, access)
     }
 }
 
@@ -291,10 +291,22 @@ impl Space for Global {
                 std::array::from_fn(|lane| base.wrapping_add(u64::from(row[lane])))
             }
         };
-        check(wave.exec(), &addresses, group, bytes, access)?;
-        let memory = group.memory;
-        Ok(std::array::from_fn(|lane| Place(memory.host(addresses[lane]))))
+        reach(wave.exec(), &addresses, group, bytes, access)
     }
+}
+
+/// The places at addresses of the GPU, for the lanes of a mask.
+#[inline(always)]
+pub(super) fn reach<const N: usize>(
+    active: u64,
+    addresses: &Row<N, u64>,
+    group: &mut Group,
+    bytes: u32,
+    access: Access,
+) -> Result<[Place; N], Box<Trap>> {
+    check(active, addresses, group, bytes, access)?;
+    let memory = group.memory;
+    Ok(std::array::from_fn(|lane| Place(memory.host(addresses[lane]))))
 }
 
 /// Lanes seldom lie more than so far apart: then the pages between are looked at once, not for each

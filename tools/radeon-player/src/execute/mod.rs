@@ -6,9 +6,10 @@
 
 #[cfg(test)]
 mod arithmetic_tests;
+pub mod buffer;
+pub mod control;
 #[cfg(test)]
 mod coverage_tests;
-pub mod control;
 pub mod exchange;
 pub mod float;
 pub mod hardware;
@@ -91,6 +92,7 @@ fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
         scalar::handler::<N>,
         scalar_float::handler::<N>,
         memory::handler::<N>,
+        buffer::handler::<N>,
         shared::handler::<N>,
         scalar_memory::handler::<N>,
         control::handler::<N>,

@@ -1,7 +1,7 @@
 //! Instructions of shared memory, and the lanes' exchanges through it.
 
-use super::local::Access;
 use super::float::{add_brains, add_halves};
+use super::local::Access;
 use super::memory::{each_lane, exchange_if_equal, exchange_wide_if_equal, lanes, wide_float};
 use super::vector::{double, single};
 use super::wave::{M0, Row, Wave};
@@ -117,12 +117,10 @@ pub fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
         "ds_cond_sub_u32" | "ds_cond_sub_rtn_u32" => {
             |w, i, g| atomic32(w, i, g, |old, by, _| old.checked_sub(by).unwrap_or(old))
         }
-        "ds_sub_clamp_u32" | "ds_sub_clamp_rtn_u32" => {
-            |w, i, g| atomic32(w, i, g, |old, by, _| old.saturating_sub(by))
+        "ds_sub_clamp_u32" | "ds_sub_clamp_rtn_u32" => |w, i, g| atomic32(w, i, g, |old, by, _| old.saturating_sub(by)),
+        "ds_wrap_rtn_b32" => {
+            |w, i, g| atomic32(w, i, g, |old, by, more| old.checked_sub(by).unwrap_or_else(|| old.wrapping_add(more)))
         }
-        "ds_wrap_rtn_b32" => |w, i, g| {
-            atomic32(w, i, g, |old, by, more| old.checked_sub(by).unwrap_or_else(|| old.wrapping_add(more)))
-        },
         "ds_pk_add_f16" | "ds_pk_add_rtn_f16" => |w, i, g| atomic32(w, i, g, |old, by, _| add_halves(old, by)),
         "ds_pk_add_bf16" | "ds_pk_add_rtn_bf16" => |w, i, g| atomic32(w, i, g, |old, by, _| add_brains(old, by)),
         // Each half is exchanged whose uppermost bit is set in the data, which is not stored.

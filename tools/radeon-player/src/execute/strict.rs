@@ -176,7 +176,7 @@ impl Strict {
         match it.encoding {
             Encoding::Smem if it.to != Operand::None => self.shared.push_back(filled),
             Encoding::Ds => self.shared.push_back(filled),
-            Encoding::Flat | Encoding::Scratch | Encoding::Global if it.to != Operand::None => {
+            Encoding::Flat | Encoding::Scratch | Encoding::Global | Encoding::Mubuf if it.to != Operand::None => {
                 self.memory.push_back(filled);
                 if it.encoding == Encoding::Flat {
                     self.shared.push_back(filled);
@@ -232,5 +232,8 @@ impl Strict {
 }
 
 fn is_load(it: &Instruction) -> bool {
-    matches!(it.encoding, Encoding::Smem | Encoding::Ds | Encoding::Flat | Encoding::Scratch | Encoding::Global)
+    matches!(
+        it.encoding,
+        Encoding::Smem | Encoding::Ds | Encoding::Flat | Encoding::Scratch | Encoding::Global | Encoding::Mubuf
+    )
 }

@@ -65,7 +65,8 @@ impl Decoder<'_> {
             0x36 => self.shared(),
             0x37 if !rdna4 => self.memory(),
             0x3b if rdna4 => self.memory_of_rdna4(),
-            0x38 if !rdna4 => self.start(Encoding::Mubuf, bits(word, 18, 8), 8).map(|(instruction, _)| instruction),
+            0x38 if !rdna4 => self.buffer(),
+            0x31 if rdna4 => self.buffer_of_rdna4(),
             _ => None,
         }
     }
@@ -418,6 +419,71 @@ impl Decoder<'_> {
         // Of an atomic the lowest bit of its temporal hint asks for what was there.
         self.address(&mut instruction, row, registers, base, vector, bits(next, 20, 1) != 0);
         Some(instruction)
+    }
+
+    /// Memory through a descriptor, before RDNA4.
+    fn buffer(&self) -> Option<Instruction> {
+        let (word, next) = (self.word(0), self.word(1));
+        let (mut instruction, row) = self.start(Encoding::Mubuf, bits(word, 18, 8), 8)?;
+        let third = self.generation >= Generation::Rdna3;
+        // A load to shared memory, and one with an answer whether there is a page.
+        let others = if third { bits(next, 21, 1) } else { bits(word, 16, 1) | bits(next, 23, 1) };
+        if others != 0 {
+            return None;
+        }
+        instruction.offset = bits(word, 0, 12) as i32;
+        let flags = if third { bits(next, 22, 2) } else { bits(word, 12, 2) };
+        (instruction.offset_in_register, instruction.indexed) = (flags & 1 != 0, flags & 2 != 0);
+        let registers = [bits(next, 0, 8), bits(next, 8, 8)];
+        let scalars = [bits(next, 16, 5) * 4, bits(next, 24, 8)];
+        self.buffer_operands(&mut instruction, row, registers, scalars, bits(word, 14, 1) != 0)?;
+        Some(instruction)
+    }
+
+    fn buffer_of_rdna4(&self) -> Option<Instruction> {
+        let (word, next, last) = (self.word(0), self.word(1), self.word(2));
+        let (mut instruction, row) = self.start(Encoding::Mubuf, bits(word, 14, 8), 12)?;
+        if bits(word, 22, 1) != 0 {
+            return None; // with an answer whether there is a page
+        }
+        instruction.offset = bits(last, 8, 23) as i32;
+        let flags = bits(next, 30, 2);
+        (instruction.offset_in_register, instruction.indexed) = (flags & 1 != 0, flags & 2 != 0);
+        let registers = [bits(last, 0, 8), bits(next, 0, 8)];
+        let scalars = [bits(next, 9, 9), bits(word, 0, 7)];
+        self.buffer_operands(&mut instruction, row, registers, scalars, bits(next, 20, 1) != 0)?;
+        Some(instruction)
+    }
+
+    /// Operands of an access of a buffer: vector registers of address and data, the descriptor's
+    /// first scalar register, and the source of the scalar offset.
+    fn buffer_operands(
+        &self,
+        instruction: &mut Instruction,
+        row: Row,
+        [address, data]: [u32; 2],
+        [descriptor, offset]: [u32; 2],
+        returns: bool,
+    ) -> Option<()> {
+        // What empties caches has none.
+        if row.sources.is_empty() {
+            (instruction.indexed, instruction.offset_in_register, instruction.offset) = (false, false, 0);
+            return Some(());
+        }
+        let data = Operand::Vector(data as u16);
+        if instruction.indexed || instruction.offset_in_register {
+            instruction.source[0] = Operand::Vector(address as u16);
+        }
+        instruction.source[2] = scalar(self.generation, descriptor);
+        instruction.source[3] = source(self.generation, offset, 0)?;
+        instruction.returns = row.name.contains("atomic") && returns;
+        if row.name.contains("load") {
+            instruction.to = data;
+        } else {
+            instruction.source[1] = data;
+            instruction.to = if instruction.returns { data } else { Operand::None };
+        }
+        Some(())
     }
 
     /// Operands of a memory access: registers are those of the address, of data and of the result.

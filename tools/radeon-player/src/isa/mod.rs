@@ -92,6 +92,5 @@ impl Program {
 /// The word that a branch goes to.
 fn branch_target(instruction: &Instruction) -> Option<usize> {
     let branches = matches!(instruction.name, "s_branch" | "s_call_b64") || instruction.name.starts_with("s_cbranch");
-    branches
-        .then(|| (i64::from(instruction.at) / 4 + 1 + i64::from(instruction.offset)) as usize)
+    branches.then(|| (i64::from(instruction.at) / 4 + 1 + i64::from(instruction.offset)) as usize)
 }

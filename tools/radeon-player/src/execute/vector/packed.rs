@@ -2,8 +2,8 @@
 
 use super::halves::{Half, Pair, Wide};
 use super::lane::Own;
-use super::small;
 use super::single::{max, maximum, min, minimum};
+use super::small;
 use crate::execute::float::half_to_float;
 use crate::execute::{Group, Handler, Outcome, wave::Wave};
 use crate::isa::instruction::{Encoding, Instruction};

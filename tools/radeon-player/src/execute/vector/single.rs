@@ -110,7 +110,11 @@ fn cube(x: f32, y: f32, z: f32) -> [f32; 4] {
 /// A product of lighting: the least number where it is to have no effect.
 #[inline(always)]
 fn lit(a: f32, b: f32, c: f32) -> f32 {
-    if b == f32::MIN || b == f32::NEG_INFINITY || b.is_nan() || c <= 0.0 || c.is_nan() { f32::MIN } else { legacy(a, b) }
+    if b == f32::MIN || b == f32::NEG_INFINITY || b.is_nan() || c <= 0.0 || c.is_nan() {
+        f32::MIN
+    } else {
+        legacy(a, b)
+    }
 }
 
 super::operations! {
