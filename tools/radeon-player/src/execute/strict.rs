@@ -11,6 +11,7 @@ use super::{Outcome, Trap};
 use crate::fault::FaultKind;
 use crate::isa::Generation;
 use crate::isa::instruction::{Encoding, Instruction, Operand};
+use crate::isa::tables::registers;
 
 /// What is known of a wave's registers.
 pub struct Strict {
@@ -41,13 +42,7 @@ fn is_scalar(registers: &Registers) -> bool {
 
 /// How many registers a type of a table has, for waves of `lanes`.
 fn words(kind: u8, lanes: usize) -> u16 {
-    match kind {
-        b'q' | b'd' => 2,
-        b'm' => lanes as u16 / 32,
-        b'g' => 16,
-        b'1'..=b'9' => u16::from(kind - b'0'),
-        _ => 1,
-    }
+    if kind == b'm' { lanes as u16 / 32 } else { registers(kind) }
 }
 
 /// Whether two runs of registers have one in common.

@@ -29,12 +29,33 @@ struct Decoder<'a> {
 /// Decodes the instruction at the start of `code`.
 pub fn decode(generation: Generation, table: &'static Table, code: &[u32]) -> Instruction {
     let decoder = Decoder { generation, table, code };
-    decoder.instruction().unwrap_or_else(|| Instruction {
+    decoder.instruction().filter(has_registers).unwrap_or_else(|| Instruction {
         name: UNDECODABLE,
         size: 4,
         source: [Operand::Literal(decoder.word(0)), Operand::Literal(decoder.word(1)), Operand::None, Operand::None],
         ..Instruction::default()
     })
+}
+
+/// Whether the registers of an instruction exist: values of several may not go beyond the last.
+/// (How many those of matrices are depends on the wave.)
+fn has_registers(it: &Instruction) -> bool {
+    // With a scalar base the address is an offset of one register.
+    let based = it.encoding == Encoding::Global && it.source.iter().any(|it| matches!(it, Operand::Scalar(_)));
+    let exists = |(k, (operand, kind)): (usize, (&Operand, u8))| match operand {
+        Operand::Vector(first) => {
+            let count = match kind {
+                _ if based && k == 0 => 1,
+                _ if it.indexed && it.offset_in_register && k == 0 => 2,
+                kind => super::tables::registers(kind),
+            };
+            // A row beyond the last holds what was taken from other lanes.
+            *first >= 256 || first + count <= 256
+        }
+        _ => true,
+    };
+    it.source.iter().zip(it.signature.bytes()).enumerate().all(exists)
+        && [it.to].iter().zip(it.results.bytes()).enumerate().all(exists)
 }
 
 impl Decoder<'_> {
@@ -233,6 +254,9 @@ impl Decoder<'_> {
             if instruction.source[k] == Operand::None {
                 continue;
             }
+            if bits(word, at, 3) > u32::from(Part::ALL) {
+                return None;
+            }
             sources[k] = Part { select: bits(word, at, 3) as u8, signed: bits(word, at + 3, 1) != 0 };
             instruction.negate |= (bits(word, at + 4, 1) as u8) << k;
             instruction.absolute |= (bits(word, at + 5, 1) as u8) << k;
@@ -247,6 +271,9 @@ impl Decoder<'_> {
             }
         } else {
             result = bits(word, 8, 3) as u8;
+            if result > Part::ALL {
+                return None;
+            }
             rest = *[Rest::Zero, Rest::Sign, Rest::Keep].get(bits(word, 11, 2) as usize)?;
             instruction.clamp = bits(word, 13, 1) != 0;
             instruction.scale = bits(word, 14, 2) as u8;
@@ -572,6 +599,10 @@ fn move_lanes(instruction: &mut Instruction, kind: u32, word: u32) -> Option<()>
         for lane in 0..16u8 {
             dpp.from[usize::from(lane)] = lane & 8 | bits(word, 8 + 3 * u32::from(lane & 7), 3) as u8;
         }
+    }
+    // One register is moved.
+    if instruction.signature.starts_with(['q', 'd']) {
+        return None;
     }
     let mut moved = instruction.clone();
     moved.source[0] = Operand::Vector(256);

@@ -179,6 +179,20 @@ fn more_nibbles<const N: usize>(rows: Operands<N>, flags: Flags) {
     integers::<N, 32>(Element::Nibble, rows, flags);
 }
 
+/// The first registers of the result and of the two operands, and of the sums before if they are in
+/// registers, where all that they need are registers.
+fn first_registers(it: &Instruction, counts: [usize; 3]) -> Result<[usize; 3], Box<Trap>> {
+    let [sums, a, b] = counts;
+    let place = |operand: Operand, count: usize| match operand {
+        Operand::Vector(first) if usize::from(first) + count <= 256 => Ok(usize::from(first)),
+        _ => Err(Trap::new(FaultKind::Other("a matrix beyond the last register".to_owned()))),
+    };
+    if let Operand::Vector(_) = it.source[2] {
+        place(it.source[2], sums)?;
+    }
+    Ok([place(it.to, sums)?, place(it.source[0], a)?, place(it.source[1], b)?])
+}
+
 /// Carries out a matrix instruction whose two operands have so many registers. All lanes take part.
 #[inline(always)]
 fn run<const N: usize>(
@@ -188,12 +202,7 @@ fn run<const N: usize>(
     product: impl Fn(Operands<N>, Flags),
 ) -> Outcome {
     let outputs = 256 / N;
-    let [Operand::Vector(to), Operand::Vector(a), Operand::Vector(b)] =
-        [instruction.to, instruction.source[0], instruction.source[1]]
-    else {
-        return Err(Trap::new(FaultKind::Missing));
-    };
-    let [to, a, b] = [to, a, b].map(usize::from);
+    let [to, a, b] = first_registers(instruction, [outputs, inputs, inputs])?;
     let bits = |bits: u8| [0, 1, 2].map(|k| bits >> k & 1 != 0);
     let flags = Flags {
         negate_low: bits(instruction.negate),
@@ -225,15 +234,10 @@ fn run_spread<const N: usize>(
 ) -> Outcome {
     let outputs = 256 / N;
     let per_lane = inputs * 16 / N;
-    let [Operand::Vector(to), Operand::Vector(a), Operand::Vector(b)] =
-        [instruction.to, instruction.source[0], instruction.source[1]]
-    else {
-        return Err(Trap::new(FaultKind::Missing));
-    };
     if per_lane == 0 {
         return Err(Trap::new(FaultKind::Missing));
     }
-    let [to, a, b] = [to, a, b].map(usize::from);
+    let [to, a, b] = first_registers(instruction, [outputs, per_lane, per_lane])?;
     let bits = |bits: u8| [0, 1, 2].map(|k| bits >> k & 1 != 0);
     let (negate_low, negate_high) = (bits(instruction.negate), bits(instruction.absolute));
     let flags = Flags { negate_low, negate_high, high: false, limit: instruction.clamp };
