@@ -10,6 +10,7 @@ pub mod buffer;
 pub mod control;
 #[cfg(test)]
 mod coverage_tests;
+pub mod exact;
 pub mod exchange;
 pub mod float;
 pub mod hardware;
@@ -102,6 +103,12 @@ fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
     ];
     let find = |name: &str| families.iter().find_map(|family| family(name));
     find(name).or_else(|| find(&names::of_rdna3(name)))
+}
+
+/// The same where MODE may ask for other roundings than to the nearest.
+fn rounding_handler<const N: usize>(name: &str) -> Option<Handler<N>> {
+    let find = |name: &str| vector::directed::handler(name).or_else(|| scalar_float::rounding_handler(name));
+    find(name).or_else(|| find(&names::of_rdna3(name))).or_else(|| handler(name))
 }
 
 /// Runs one workgroup to its end.

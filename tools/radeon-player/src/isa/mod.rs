@@ -34,6 +34,7 @@ pub struct Program {
     /// Where the first one lies.
     pub address: u64,
     pub(crate) handlers: Handlers,
+    sets_rounding: bool,
 }
 
 impl Program {
@@ -72,7 +73,16 @@ impl Program {
                 instruction.target = index.get(target).copied().unwrap_or(u32::MAX);
             }
         }
-        Ok(Self { code: code[..at].to_vec(), instructions, address, handlers: Handlers::default() })
+        let sets_rounding =
+            instructions.iter().any(|it| matches!(it.name, "s_round_mode" | "s_setreg_b32" | "s_setreg_imm32_b32"));
+        let handlers = Handlers::default();
+        Ok(Self { code: code[..at].to_vec(), instructions, address, handlers, sets_rounding })
+    }
+
+    /// Whether it may change how floats are rounded.
+    #[must_use]
+    pub fn sets_rounding(&self) -> bool {
+        self.sets_rounding
     }
 
     /// The index of the instruction at an address.

@@ -7,6 +7,7 @@
 mod bytes;
 mod compare;
 mod conversion;
+pub(super) mod directed;
 mod division;
 pub(super) mod double;
 mod half;
