@@ -13,6 +13,7 @@ use crate::memory::{Conflict, Memory};
 use crate::pm4::{self, Command, SHADER_REGISTER_COUNT, Source, Target, Unreadable};
 use crate::pool::{Job, Pool};
 use crate::report::{Options, Record, append};
+use crate::sdma;
 
 /// What ends a submission.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -41,9 +42,17 @@ pub enum Problem {
         /// With which launch.
         with: Conflict,
     },
+    /// A submission to an engine of video, by its number in the kernel's interface.
+    #[error("the player lacks engine {0}")]
+    Engine(u32),
     /// A packet that the player lacks.
-    #[error("the player lacks packet {0:#04x}")]
-    Packet(u32),
+    #[error("the player lacks packet {operation:#04x}{}", .name.map(|name| format!(" ({name})")).unwrap_or_default())]
+    Packet {
+        /// Its number.
+        operation: u32,
+        /// Its name, or whose it is.
+        name: Option<&'static str>,
+    },
 }
 
 /// A kernel that ran.
@@ -61,6 +70,8 @@ pub struct Queue {
     /// Kernels by address. Memory is used again, so that an address may have had several.
     kernels: FxHashMap<u64, Vec<Kernel>>,
     launches: u32,
+    /// Where counts of workgroups are counted from.
+    base: u64,
     pool: Option<Pool>,
     record: Arc<std::sync::Mutex<Record>>,
 }
@@ -81,6 +92,7 @@ impl Queue {
             registers: [0; SHADER_REGISTER_COUNT as usize],
             kernels: FxHashMap::default(),
             launches: 0,
+            base: 0,
             pool: None,
             record,
         }
@@ -96,7 +108,23 @@ impl Queue {
         // A submission waits for the ones before: the driver orders them by semaphores, which are
         // not followed here.
         self.memory.barrier(self.launches);
-        for command in pm4::read(&self.memory, address, words)? {
+        let commands = pm4::read(&self.memory, address, words)?;
+        self.carry_out_all(commands)
+    }
+
+    /// Carries out the packets of a DMA engine.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Self::submit`].
+    pub fn submit_dma(&mut self, address: u64, words: u32) -> Result<(), Problem> {
+        self.memory.barrier(self.launches);
+        let commands = sdma::read(&self.memory, address, words)?;
+        self.carry_out_all(commands)
+    }
+
+    fn carry_out_all(&mut self, commands: Vec<Command>) -> Result<(), Problem> {
+        for command in commands {
             if self.options.trace > 1 {
                 eprintln!("radeon-player: {command:x?}");
             }
@@ -118,13 +146,9 @@ impl Queue {
                 }
             }
             Command::Dispatch(counts, initiator) => self.launch(counts, initiator)?,
-            Command::DispatchIndirect { address, initiator } => {
-                let mut bytes = [0; 12];
-                if !self.memory.read(address, &mut bytes) {
-                    return Err(Problem::Outside("counts of workgroups", address));
-                }
-                let word = |k: usize| u32::from_le_bytes([bytes[k], bytes[k + 1], bytes[k + 2], bytes[k + 3]]);
-                self.launch([word(0), word(4), word(8)], initiator)?;
+            Command::DispatchIndirect { address, initiator } => self.launch_indirect(address, initiator)?,
+            Command::DispatchFromBase { offset, initiator } => {
+                self.launch_indirect(self.base.wrapping_add(offset.into()), initiator)?;
             }
             Command::Copy { from, to, bytes } => {
                 let mut block = vec![0; bytes as usize];
@@ -149,7 +173,18 @@ impl Queue {
             }
             Command::CopyValue { from, to, wide } => self.copy_value(from, to, if wide { 8 } else { 4 })?,
             Command::Barrier => self.memory.barrier(self.launches),
-            Command::Unknown(operation) => return Err(Problem::Packet(operation)),
+            Command::Conditional { address, commands } => {
+                let mut word = [0; 4];
+                if !self.memory.read(address, &mut word) {
+                    return Err(Problem::Outside("condition", address));
+                }
+                self.look("condition", address, 4, false)?;
+                if word != [0; 4] {
+                    commands.into_iter().try_for_each(|command| self.carry_out(command))?;
+                }
+            }
+            Command::SetBase(address) => self.base = address,
+            Command::Unknown { operation, name } => return Err(Problem::Packet { operation, name }),
         }
         Ok(())
     }
@@ -186,6 +221,16 @@ impl Queue {
             Target::Nowhere => {}
         }
         Ok(())
+    }
+
+    /// A launch whose counts of workgroups are in memory.
+    fn launch_indirect(&mut self, address: u64, initiator: u32) -> Result<(), Problem> {
+        let mut words = [[0; 4]; 3];
+        if !self.memory.read(address, words.as_flattened_mut()) {
+            return Err(Problem::Outside("counts of workgroups", address));
+        }
+        self.look("counts of workgroups", address, 12, false)?;
+        self.launch(words.map(u32::from_le_bytes), initiator)
     }
 
     fn launch(&mut self, counts: [u32; 3], initiator: u32) -> Result<(), Problem> {
