@@ -16,6 +16,7 @@ pub mod float;
 pub mod hardware;
 pub mod local;
 pub mod memory;
+pub mod modifiers;
 pub mod names;
 pub mod relative;
 pub mod run;

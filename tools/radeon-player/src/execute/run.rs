@@ -89,7 +89,8 @@ fn undecodable<const N: usize>(_: &mut Wave<N>, instruction: &Instruction, _: &m
 
 /// Finds the handler of an instruction.
 fn bind<const N: usize>(instruction: &Instruction, rounds: bool) -> Step<N> {
-    let handler = handler(instruction.name, rounds);
+    let refused = super::modifiers::ignored(instruction).is_some();
+    let handler = if refused { super::modifiers::refuse } else { handler(instruction.name, rounds) };
     let (mut second, mut form) = (missing as Handler<N>, Form::Plain);
     match &instruction.second {
         Some(_) if instruction.dpp.is_some() => form = Form::Moved,
