@@ -127,7 +127,7 @@ impl Dispatch {
     /// How many user registers the shader gets.
     #[must_use]
     pub fn user_count(&self) -> usize {
-        (self.rsrc2 >> 1 & 31) as usize
+        ((self.rsrc2 >> 1 & 31) as usize).min(self.user.len())
     }
 
     /// Whether the workgroup's number along `axis` follows the user registers, those of lower axes
@@ -175,7 +175,7 @@ impl Dispatch {
     /// Threads of a workgroup.
     #[must_use]
     pub fn thread_count(&self) -> u32 {
-        self.threads.iter().product()
+        self.threads.iter().fold(1, |count: u32, &axis| count.saturating_mul(axis))
     }
 
     /// Waves of a workgroup.

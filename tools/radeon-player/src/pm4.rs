@@ -167,6 +167,8 @@ const SET_UCONFIG_REG_PAIRS: u32 = 0xbe;
 const CS_PARTIAL_FLUSH: u32 = 7;
 /// Calls of command buffers within one another.
 const DEPTH: u32 = 8;
+/// Command buffers that follow one another.
+const CHAINED: usize = 1 << 12;
 
 /// The commands of `words` words at an address, and of the command buffers that they call.
 ///
@@ -189,8 +191,8 @@ fn read_buffer(
     if depth > DEPTH {
         return Err(Unreadable::Depth(address));
     }
-    // A buffer that ends in the address of the next is followed here.
-    loop {
+    // A buffer that ends in the address of the next is followed here, but not in a circle.
+    for _ in 0..CHAINED {
         let mut bytes = vec![0; words as usize * 4];
         if !memory.read(address, &mut bytes) {
             return Err(Unreadable::Outside(address));
@@ -201,6 +203,7 @@ fn read_buffer(
             None => return Ok(()),
         }
     }
+    Err(Unreadable::Depth(address))
 }
 
 /// Reads packets; returns the buffer that the last of them continues in.
@@ -436,6 +439,15 @@ mod tests {
             Command::Fill { to: 0x1000, value: 9, bytes: 64 },
         ];
         assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn circles_end() {
+        let memory = Memory::new();
+        put(&memory, 0x1000, &[header(INDIRECT_BUFFER, 3), 0x1000, 0, 1 << 20 | 4]);
+        assert_eq!(read(&memory, 0x1000, 4), Err(Unreadable::Depth(0x1000)));
+        put(&memory, 0x1000, &[header(INDIRECT_BUFFER, 3), 0x1000, 0, 4]);
+        assert_eq!(read(&memory, 0x1000, 4), Err(Unreadable::Depth(0x1000)));
     }
 
     #[test]

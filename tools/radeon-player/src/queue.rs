@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::dispatch::Dispatch;
 use crate::execute::hardware::ticks;
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use crate::isa::{Generation, Program};
 use crate::memory::{Conflict, Memory};
 use crate::pm4::{self, Command, SHADER_REGISTER_COUNT, Source, Target, Unreadable};
@@ -240,6 +240,11 @@ impl Queue {
             return Ok(());
         }
         let number = self.launches;
+        let threads = dispatch.thread_count();
+        if threads > MOST_THREADS {
+            let kind = FaultKind::Other(format!("a workgroup of {threads} threads"));
+            return Err(Problem::Launch { number, hash: 0, fault: Fault::new(kind, "", dispatch.code) });
+        }
         let (program, hash) =
             self.program(dispatch.code).map_err(|fault| Problem::Launch { number, hash: 0, fault })?;
         if self.pool.as_ref().is_none_or(|pool| !pool.is_here()) {
@@ -275,7 +280,7 @@ impl Queue {
 
     /// The decoded code at an address.
     fn program(&mut self, address: u64) -> Result<(Arc<Program>, u32), Fault> {
-        let outside = || Fault::new(crate::fault::FaultKind::Other("code outside all buffers".into()), "", address);
+        let outside = || Fault::new(FaultKind::Other("code outside all buffers".into()), "", address);
         let code = self.memory.words(address).ok_or_else(outside)?;
         let kernels = self.kernels.entry(address).or_default();
         let known = kernels.iter().find(|kernel| code.starts_with(kernel.program.code()));
@@ -302,6 +307,9 @@ pub fn hash(words: impl Iterator<Item = u32>) -> u32 {
         (0..8).fold(sum ^ u32::from(byte), |sum, _| sum >> 1 ^ if sum & 1 != 0 { 0xedb8_8320 } else { 0 })
     })
 }
+
+/// Threads of the largest workgroup that a GPU runs.
+const MOST_THREADS: u32 = 1024;
 
 /// `s_code_end`, which the driver pads code with.
 const PADDING: u32 = 0xbf9f_0000;
