@@ -70,7 +70,7 @@ fn command(packet: &[u32]) -> Option<Command> {
         }
         // Whole words.
         (FILL, _) if word(0) >> 30 == 2 => {
-            Command::Fill { to: wide(1), value: word(3), bytes: (word(4) & 0x3fff_ffff) + 1 & !3 }
+            Command::Fill { to: wide(1), value: word(3), bytes: ((word(4) & 0x3fff_ffff) + 1) & !3 }
         }
         (TIMESTAMP, 2) => Command::CopyValue { from: Source::Clock, to: Target::Memory(wide(1)), wide: true },
         _ => Command::Unknown { operation: operation | kind << 8, name: Some("of the DMA engine") },

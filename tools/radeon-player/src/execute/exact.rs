@@ -218,7 +218,7 @@ mod tests {
         fn double(&mut self) -> f64 {
             let bits = self.next();
             let near = bits & 0x803f_ffff_ffff_ffff | 0x3fc0_0000_0000_0000;
-            let value = f64::from_bits(if self.next() % 3 == 0 { bits } else { near });
+            let value = f64::from_bits(if self.next().is_multiple_of(3) { bits } else { near });
             if value.is_finite() { value } else { 1.0 }
         }
     }

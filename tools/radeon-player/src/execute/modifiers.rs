@@ -17,9 +17,8 @@ pub fn ignored(it: &Instruction) -> Option<&'static str> {
     if (0..3).any(is_changed) {
         return Some("a sign of an operand");
     }
-    if it.clamp && ["v_cndmask", "v_mbcnt", "v_mad_u64", "v_mad_i64", "v_div_scale"].iter().any(has_start(it))
-        || it.clamp && (it.name.contains("_co_") || it.name.starts_with("v_cvt_pk_f32_"))
-    {
+    let unclamped = ["v_cndmask", "v_mbcnt", "v_mad_u64", "v_mad_i64", "v_div_scale", "v_cvt_pk_f32_"];
+    if it.clamp && (unclamped.iter().any(|start| it.name.starts_with(start)) || it.name.contains("_co_")) {
         return Some("clamp");
     }
     if it.scale != 0 && !is_scaled(it.name) {
@@ -30,11 +29,6 @@ pub fn ignored(it: &Instruction) -> Option<&'static str> {
         return Some("a half of a register");
     }
     None
-}
-
-fn has_start(it: &Instruction) -> impl Fn(&&str) -> bool {
-    let name = it.name;
-    move |start| name.starts_with(*start)
 }
 
 /// Whether the handler of an instruction changes the sign of source `k`.
