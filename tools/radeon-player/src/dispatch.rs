@@ -150,8 +150,8 @@ impl Dispatch {
         self.rsrc1 >> 12 & 255
     }
 
-    /// The register MODE as a wave starts: [`Self::float_mode`], `DX10_CLAMP` in bit 8 and `IEEE` in
-    /// bit 9, which RDNA4 has not.
+    /// The register MODE as a wave starts: [`Self::float_mode`], `DX10_CLAMP` in bit 8 and `IEEE`
+    /// in bit 9, which RDNA4 has not.
     #[must_use]
     pub fn mode(&self) -> u32 {
         let more =

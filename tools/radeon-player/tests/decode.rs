@@ -43,7 +43,8 @@ fn words_of_rdna4() {
     check(Generation::Rdna4, include_str!("decode/rdna4.txt"));
 }
 
-/// Words that nobody wrote: each becomes an instruction or none, in words that the decoder was given.
+/// Words that nobody wrote: each becomes an instruction or none, in words that the decoder was
+/// given.
 #[test]
 fn random_words_are_decoded_or_not() {
     let mut state = 0x2545_f491_4f6c_dd1du64;

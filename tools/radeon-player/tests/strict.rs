@@ -105,7 +105,8 @@ fn what_nobody_wrote_may_be_moved_and_not_used() {
     // What is written to it after that is known again.
     let zero_v2 = [0x7e04_0280];
     assert_eq!(strictly(&[&moves, &zero_v2, &add], 64), None);
-    // v_cndmask_b32 v2, v0, v1, vcc_lo, which takes v0 where vcc (s_mov_b32 vcc_lo, 0 or -1) is zero
+    // v_cndmask_b32 v2, v0, v1, vcc_lo, which takes v0 where vcc (s_mov_b32 vcc_lo, 0 or -1) is
+    // zero
     let (choose, mask) = ([0x0204_0300], [0xbeea_0080]);
     assert_eq!(strictly(&[&mask, &choose, &add], 32), None);
     let all = [0xbeea_00c1];

@@ -39,8 +39,8 @@ pub const SINGLE: Format = Format { digits: 24, least: -149, greatest: f32::MAX 
 /// `f64`.
 pub const DOUBLE: Format = Format { digits: 53, least: -1074, greatest: f64::MAX };
 
-/// A number that is finite: whole digits times a power of two. Where digits were lost, which are far
-/// below any that a result has, the lowest one is set.
+/// A number that is finite: whole digits times a power of two. Where digits were lost, which are
+/// far below any that a result has, the lowest one is set.
 #[derive(Clone, Copy, Debug)]
 struct Exact {
     negative: bool,

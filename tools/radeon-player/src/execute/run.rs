@@ -35,8 +35,8 @@ enum Form {
     Pair,
 }
 
-/// The handlers of a program for each size of wave, found when it first runs so: those that round to
-/// the nearest, and those that round as MODE says.
+/// The handlers of a program for each size of wave, found when it first runs so: those that round
+/// to the nearest, and those that round as MODE says.
 #[derive(Default)]
 pub struct Handlers {
     of_32: [OnceLock<Vec<Step<32>>>; 2],

@@ -79,8 +79,8 @@ macro_rules! halves {
     };
 }
 
-/// The same as of [`singles`], rounded as MODE says; the third value is that of the result where the
-/// instruction adds to it.
+/// The same as of [`singles`], rounded as MODE says; the third value is that of the result where
+/// the instruction adds to it.
 macro_rules! rounded_singles {
     ($value:expr) => {
         scalar!(|wave, i| {

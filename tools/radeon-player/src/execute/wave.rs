@@ -39,8 +39,8 @@ pub struct Wave<const N: usize> {
     pub jump: u64,
     /// The wave's number in its workgroup.
     pub index: u32,
-    /// The register MODE: how floats round (the lowest four bits) and which subnormals are kept (the
-    /// next four); the rest is not modelled.
+    /// The register MODE: how floats round (the lowest four bits) and which subnormals are kept
+    /// (the next four); the rest is not modelled.
     pub mode: u32,
     /// The wave has ended.
     pub done: bool,

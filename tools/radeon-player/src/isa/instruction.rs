@@ -137,8 +137,8 @@ pub struct Instruction {
     pub offset1: u8,
     /// An access of a buffer has the number of a record in a vector register.
     pub indexed: bool,
-    /// An access of a buffer has an offset in a vector register, that after the number's if there is
-    /// one.
+    /// An access of a buffer has an offset in a vector register, that after the number's if there
+    /// is one.
     pub offset_in_register: bool,
     /// An atomic returns what memory had before (glc).
     pub returns: bool,

@@ -1,5 +1,5 @@
-//! Programs that load four words a lane, do something to them, and store four words, against a model
-//! of a lane.
+//! Programs that load four words a lane, do something to them, and store four words, against a
+//! model of a lane.
 
 use std::sync::LazyLock;
 
