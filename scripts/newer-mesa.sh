@@ -3,7 +3,8 @@ set -euo pipefail
 
 usage() {
     cat <<'TEXT'
-newer-mesa.sh COMMAND [ARGUMENT...]: runs a command under Debian 13 with Mesa from its backports (26.1 or newer).
+newer-mesa.sh [--with-shim amd|intel] COMMAND [ARGUMENT...]: runs a command under Debian 13 with Mesa from its backports
+(26.1 or newer).
 
 A second software adapter beside the system's: Vulkan 1.4, another LLVM, float32 subnormals flushed, cooperative matrices;
 a newer validation layer; and from Debian's next release a spirv-val that knows matrices of bfloat16. What was built here
@@ -16,6 +17,10 @@ It needs root, and may not run where a container forbids mounting. The first cal
 NEWER_MESA_ROOT (/var/tmp/torch-dml-newer-mesa when unset): about 1 GB and 3 minutes, with debootstrap, which it installs
 through apt, from the mirror that apt uses, else from deb.debian.org. To undo it, remove the folder.
 
+--with-shim has it install drm-shim first, if it is missing: kernel interfaces that accept everything and compute nothing, for
+scripts/radeon.sh and scripts/other-gpus.sh. "amd" is Debian's package, with the shims of AMD, Qualcomm and Nvidia; "intel" is
+built from Debian's source package of Mesa, since Debian does not package it: 5 minutes more.
+
 Inside, the checkout, the home and Python are those of this system, in a mount namespace of the command alone;
 everything else, /tmp too, is that of Debian 13.
 TEXT
@@ -25,6 +30,13 @@ fail() { echo "newer-mesa.sh: $*" >&2; exit 1; }
 
 [[ $# -gt 0 ]] || { usage >&2; exit 2; }
 case $1 in -h | --help) usage; exit 0 ;; esac
+shim=
+if [[ $1 = --with-shim ]]; then
+    shim=${2:-}
+    [[ $shim = amd || $shim = intel ]] || fail "--with-shim takes amd or intel"
+    shift 2
+    [[ $# -gt 0 ]] || fail "a command is missing"
+fi
 [[ $(id -u) = 0 ]] || fail "needs root, to change the root folder"
 
 root=${NEWER_MESA_ROOT:-/var/tmp/torch-dml-newer-mesa}
@@ -66,6 +78,41 @@ make_root() {
     touch "$root/$ready"
 }
 
+inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive "$@"; }
+
+intel_shim=/opt/drm-shim/libintel_noop_drm_shim.so
+
+# The file that a shim is there by.
+shim_file() {
+    case $1 in
+    amd) echo "$root/usr/lib/$(uname -m)-linux-gnu/libamdgpu_noop_drm_shim.so" ;;
+    intel) echo "$root$intel_shim" ;;
+    esac
+}
+
+build_intel_shim() {
+    sed -n 's/^deb \(.*\) trixie\(-backports\)\? main.*$/deb-src \1 trixie\2 main/p' "$root/etc/apt/sources.list" \
+        >"$root/etc/apt/sources.list.d/source.list"
+    inside bash -euc '
+        apt-get update -qq
+        apt-get install -y -qq --no-install-recommends dpkg-dev gcc g++ meson ninja-build pkg-config python3-mako python3-yaml \
+            python3-packaging flex bison libdrm-dev libexpat1-dev zlib1g-dev
+        cd /var/tmp && rm -rf mesa-*/ shim-build && apt-get source -qq mesa/trixie && cd mesa-*/
+        meson setup /var/tmp/shim-build -Dbuildtype=release -Dtools=drm-shim,intel -Dgallium-drivers= -Dvulkan-drivers= \
+            -Dplatforms= -Dglx=disabled -Degl=disabled -Dgbm=disabled -Dgles1=disabled -Dgles2=disabled -Dllvm=disabled \
+            -Dvalgrind=disabled -Dlibunwind=disabled -Dzstd=disabled
+        ninja -C /var/tmp/shim-build src/intel/tools/libintel_noop_drm_shim.so
+        install -D /var/tmp/shim-build/src/intel/tools/libintel_noop_drm_shim.so '"$intel_shim"'
+        rm -rf /var/tmp/mesa* /var/tmp/shim-build'
+}
+
+make_shim() {
+    case $1 in
+    amd) inside apt-get install -y -qq --no-install-recommends -t trixie-backports mesa-drm-shim ;;
+    intel) build_intel_shim ;;
+    esac
+}
+
 # One call makes it; others that come at the same time wait for it.
 exec 9>"$root.lock"
 flock 9
@@ -74,6 +121,11 @@ if [[ ! -e $root/$ready ]]; then
     trap 'tail -n 20 "$root.log" >&2; echo "newer-mesa.sh: that failed; see $root.log" >&2' EXIT
     make_root >"$root.log" 2>&1
     trap - EXIT
+fi
+if [[ $shim && ! -e $(shim_file "$shim") ]]; then
+    echo "newer-mesa.sh: installing drm-shim ($shim) in $root, which may take minutes" >&2
+    make_shim "$shim" >"$root.shim.log" 2>&1 ||
+        { tail -n 20 "$root.shim.log" >&2; fail "that failed; see $root.shim.log"; }
 fi
 exec 9>&-
 

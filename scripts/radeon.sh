@@ -51,17 +51,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=${NEWER_MESA_ROOT:-/var/tmp/torch-dml-newer-mesa}
 shim=/usr/lib/$(uname -m)-linux-gnu/libamdgpu_noop_drm_shim.so
 
-"$here/newer-mesa.sh" true
-# One call installs it; others that come at the same time wait for it.
-exec 9>"$root.lock"
-flock 9
-if [[ ! -e $root$shim ]]; then
-    echo "radeon.sh: installing drm-shim in $root" >&2
-    chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -qq --no-install-recommends -t trixie-backports mesa-drm-shim >"$root.shim.log" 2>&1 ||
-        { tail -n 20 "$root.shim.log" >&2; fail "that failed; see $root.shim.log"; }
-fi
-exec 9>&-
+"$here/newer-mesa.sh" --with-shim amd true
 mesa=$(chroot "$root" dpkg-query --show --showformat '${Version}' mesa-vulkan-drivers)
 [[ $mesa == "$tested"-* ]] ||
     echo "radeon.sh: Mesa $mesa here; the player was tested with $tested, which snapshot.debian.org keeps" >&2

@@ -127,7 +127,7 @@ impl Dispatch {
     /// How many user registers the shader gets.
     #[must_use]
     pub fn user_count(&self) -> usize {
-        (self.rsrc2 >> 1 & 31) as usize
+        ((self.rsrc2 >> 1 & 31) as usize).min(self.user.len())
     }
 
     /// Whether the workgroup's number along `axis` follows the user registers, those of lower axes
@@ -150,6 +150,15 @@ impl Dispatch {
         self.rsrc1 >> 12 & 255
     }
 
+    /// The register MODE as a wave starts: [`Self::float_mode`], `DX10_CLAMP` in bit 8 and `IEEE`
+    /// in bit 9, which RDNA4 has not.
+    #[must_use]
+    pub fn mode(&self) -> u32 {
+        let more =
+            if self.generation < Generation::Rdna4 { self.rsrc1 >> 21 & 1 | (self.rsrc1 >> 23 & 1) << 1 } else { 0 };
+        self.float_mode() | more << 8
+    }
+
     /// Shared memory of a workgroup, in bytes.
     #[must_use]
     pub fn shared(&self) -> u32 {
@@ -166,7 +175,7 @@ impl Dispatch {
     /// Threads of a workgroup.
     #[must_use]
     pub fn thread_count(&self) -> u32 {
-        self.threads.iter().product()
+        self.threads.iter().fold(1, |count: u32, &axis| count.saturating_mul(axis))
     }
 
     /// Waves of a workgroup.

@@ -9,7 +9,7 @@
 //! From a submission to a result:
 //!
 //! - [`shim`] stands before `ioctl` and keeps buffers, synchronisation objects and submissions.
-//! - [`pm4`] reads the packets of a submission.
+//! - [`pm4`] reads the packets of a submission, and [`sdma`] those of a DMA engine.
 //! - [`memory`] is the GPU's address space.
 //! - [`queue`] carries the packets out; [`dispatch`] is what one launch is, and [`pool`] runs its
 //!   workgroups over threads.
@@ -28,4 +28,5 @@ pub mod pm4;
 pub mod pool;
 pub mod queue;
 pub mod report;
+pub mod sdma;
 pub mod shim;

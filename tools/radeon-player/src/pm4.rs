@@ -24,6 +24,22 @@ pub enum Command {
         /// `COMPUTE_DISPATCH_INITIATOR`.
         initiator: u32,
     },
+    /// The same with the counts so many bytes after the address of [`Command::SetBase`].
+    DispatchFromBase {
+        /// Bytes from there.
+        offset: u32,
+        /// `COMPUTE_DISPATCH_INITIATOR`.
+        initiator: u32,
+    },
+    /// Where counts of workgroups are counted from.
+    SetBase(u64),
+    /// Commands that are left out where a word of memory is zero.
+    Conditional {
+        /// The word.
+        address: u64,
+        /// The commands.
+        commands: Vec<Command>,
+    },
     /// Bytes from one address to another.
     Copy {
         /// From here.
@@ -62,8 +78,13 @@ pub enum Command {
     },
     /// What follows sees what came before.
     Barrier,
-    /// A packet that the player does not know, by its number.
-    Unknown(u32),
+    /// A packet that the player does not carry out.
+    Unknown {
+        /// Its number.
+        operation: u32,
+        /// Its name, or whose it is.
+        name: Option<&'static str>,
+    },
 }
 
 /// Where a value comes from.
@@ -115,6 +136,7 @@ pub enum Unreadable {
 }
 
 const NOP: u32 = 0x10;
+const SET_BASE: u32 = 0x11;
 const CLEAR_STATE: u32 = 0x12;
 const DISPATCH_DIRECT: u32 = 0x15;
 const DISPATCH_INDIRECT: u32 = 0x16;
@@ -145,6 +167,8 @@ const SET_UCONFIG_REG_PAIRS: u32 = 0xbe;
 const CS_PARTIAL_FLUSH: u32 = 7;
 /// Calls of command buffers within one another.
 const DEPTH: u32 = 8;
+/// Command buffers that follow one another.
+const CHAINED: usize = 1 << 12;
 
 /// The commands of `words` words at an address, and of the command buffers that they call.
 ///
@@ -167,8 +191,8 @@ fn read_buffer(
     if depth > DEPTH {
         return Err(Unreadable::Depth(address));
     }
-    // A buffer that ends in the address of the next is followed here.
-    loop {
+    // A buffer that ends in the address of the next is followed here, but not in a circle.
+    for _ in 0..CHAINED {
         let mut bytes = vec![0; words as usize * 4];
         if !memory.read(address, &mut bytes) {
             return Err(Unreadable::Outside(address));
@@ -179,6 +203,7 @@ fn read_buffer(
             None => return Ok(()),
         }
     }
+    Err(Unreadable::Depth(address))
 }
 
 /// Reads packets; returns the buffer that the last of them continues in.
@@ -210,6 +235,17 @@ fn read_words(
                 return Ok(Some((to, words)));
             }
             read_buffer(memory, to, words, depth + 1, commands)?;
+        } else if operation == COND_EXEC {
+            let [low, high, _, words] = words_of(body);
+            let end = at + (words & 0x3fff) as usize;
+            let part = code.get(at..end).ok_or(Unreadable::Packet { address: here, word: header })?;
+            let mut inner = Vec::new();
+            if read_words(memory, address + at as u64 * 4, part, depth + 1, &mut inner)?.is_some() {
+                // The rest of the buffer would depend on the word too.
+                return Err(Unreadable::Packet { address: here, word: header });
+            }
+            commands.push(Command::Conditional { address: wide(low & !3, high), commands: inner });
+            at = end;
         } else {
             commands.extend(packet(operation, body));
         }
@@ -231,7 +267,6 @@ fn packet(operation: u32, body: &[u32]) -> Vec<Command> {
         NOP
         | CLEAR_STATE
         | CONTEXT_CONTROL
-        | COND_EXEC
         | NUM_INSTANCES
         | PFP_SYNC_ME
         | PREAMBLE_CNTL
@@ -263,6 +298,10 @@ fn packet(operation: u32, body: &[u32]) -> Vec<Command> {
         DISPATCH_INDIRECT if body.len() >= 3 => {
             Command::DispatchIndirect { address: wide(body[0], body[1]), initiator: body[2] }
         }
+        DISPATCH_INDIRECT if body.len() == 2 => Command::DispatchFromBase { offset: body[0], initiator: body[1] },
+        // Of several bases that of dispatches.
+        SET_BASE if body.len() >= 3 && body[0] & 15 == 1 => Command::SetBase(wide(body[1] & !7, body[2])),
+        SET_BASE => return Vec::new(),
         DMA_DATA => return dma(body).into_iter().collect(),
         WRITE_DATA => {
             let [control, low, high] = words_of(body);
@@ -274,9 +313,40 @@ fn packet(operation: u32, body: &[u32]) -> Vec<Command> {
         }
         COPY_DATA => copy_data(body),
         RELEASE_MEM => return release(body).into_iter().collect(),
-        other => Command::Unknown(other),
+        other => Command::Unknown { operation: other, name: name(other) },
     };
     vec![one]
+}
+
+/// The names of packets that are not carried out: what is of graphics, and conditions.
+fn name(operation: u32) -> Option<&'static str> {
+    Some(match operation {
+        0x1e => "ATOMIC_MEM",
+        0x1f => "OCCLUSION_QUERY",
+        0x20 => "SET_PREDICATION",
+        0x21 => "REG_RMW",
+        0x23 => "PRED_EXEC",
+        0x24 => "DRAW_INDIRECT",
+        0x25 => "DRAW_INDEX_INDIRECT",
+        0x26 => "INDEX_BASE",
+        0x27 => "DRAW_INDEX_2",
+        0x2a => "INDEX_TYPE",
+        0x2d => "DRAW_INDEX_AUTO",
+        0x33 => "INDIRECT_BUFFER_CNST",
+        0x34 => "STRMOUT_BUFFER_UPDATE",
+        0x36 => "WRITE_CONST_RAM",
+        0x39 => "MEM_SEMAPHORE",
+        0x41 => "CP_DMA",
+        0x43 => "SURFACE_SYNC",
+        0x45 => "COND_WRITE",
+        0x47 => "EVENT_WRITE_EOP",
+        0x4c => "DISPATCH_MESH_INDIRECT_MULTI",
+        0x4d => "DISPATCH_TASKMESH_GFX",
+        0x5a => "DISPATCH_TASKMESH_DIRECT_ACE",
+        0x93 => "WAIT_REG_MEM64",
+        0xa7 => "DISPATCH_DIRECT_INTERLEAVED",
+        _ => return None,
+    })
 }
 
 fn dma(body: &[u32]) -> Option<Command> {
@@ -369,6 +439,52 @@ mod tests {
             Command::Fill { to: 0x1000, value: 9, bytes: 64 },
         ];
         assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn circles_end() {
+        let memory = Memory::new();
+        put(&memory, 0x1000, &[header(INDIRECT_BUFFER, 3), 0x1000, 0, 1 << 20 | 4]);
+        assert_eq!(read(&memory, 0x1000, 4), Err(Unreadable::Depth(0x1000)));
+        put(&memory, 0x1000, &[header(INDIRECT_BUFFER, 3), 0x1000, 0, 4]);
+        assert_eq!(read(&memory, 0x1000, 4), Err(Unreadable::Depth(0x1000)));
+    }
+
+    #[test]
+    fn commands_may_depend_on_a_word() {
+        let memory = Memory::new();
+        let code = [
+            header(SET_BASE, 3),
+            1,
+            0x4000,
+            1,
+            header(COND_EXEC, 4),
+            0x5000,
+            0,
+            0,
+            5 + 2,
+            header(DISPATCH_DIRECT, 4),
+            1,
+            2,
+            3,
+            5,
+            header(EVENT_WRITE, 1),
+            0x407,
+            header(DISPATCH_INDIRECT, 2),
+            8,
+            5,
+        ];
+        put(&memory, 0x1000, &code);
+        let dispatch = Command::Dispatch([1, 2, 3], 5);
+        let expected = [
+            Command::SetBase(0x1_0000_4000),
+            Command::Conditional { address: 0x5000, commands: vec![dispatch, Command::Barrier] },
+            Command::DispatchFromBase { offset: 8, initiator: 5 },
+        ];
+        assert_eq!(read(&memory, 0x1000, code.len() as u32).expect("packets"), expected);
+        // More words than the buffer has, and a part of a packet.
+        assert!(read(&memory, 0x1000, 12).is_err());
+        assert_eq!(packet(0x20, &[0]), [Command::Unknown { operation: 0x20, name: Some("SET_PREDICATION") }]);
     }
 
     #[test]

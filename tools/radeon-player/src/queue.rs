@@ -6,12 +6,14 @@ use std::time::Instant;
 use rustc_hash::FxHashMap;
 
 use crate::dispatch::Dispatch;
-use crate::fault::Fault;
+use crate::execute::hardware::ticks;
+use crate::fault::{Fault, FaultKind};
 use crate::isa::{Generation, Program};
 use crate::memory::{Conflict, Memory};
 use crate::pm4::{self, Command, SHADER_REGISTER_COUNT, Source, Target, Unreadable};
 use crate::pool::{Job, Pool};
 use crate::report::{Options, Record, append};
+use crate::sdma;
 
 /// What ends a submission.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -40,9 +42,17 @@ pub enum Problem {
         /// With which launch.
         with: Conflict,
     },
+    /// A submission to an engine of video, by its number in the kernel's interface.
+    #[error("the player lacks engine {0}")]
+    Engine(u32),
     /// A packet that the player lacks.
-    #[error("the player lacks packet {0:#04x}")]
-    Packet(u32),
+    #[error("the player lacks packet {operation:#04x}{}", .name.map(|name| format!(" ({name})")).unwrap_or_default())]
+    Packet {
+        /// Its number.
+        operation: u32,
+        /// Its name, or whose it is.
+        name: Option<&'static str>,
+    },
 }
 
 /// A kernel that ran.
@@ -60,6 +70,8 @@ pub struct Queue {
     /// Kernels by address. Memory is used again, so that an address may have had several.
     kernels: FxHashMap<u64, Vec<Kernel>>,
     launches: u32,
+    /// Where counts of workgroups are counted from.
+    base: u64,
     pool: Option<Pool>,
     record: Arc<std::sync::Mutex<Record>>,
 }
@@ -80,6 +92,7 @@ impl Queue {
             registers: [0; SHADER_REGISTER_COUNT as usize],
             kernels: FxHashMap::default(),
             launches: 0,
+            base: 0,
             pool: None,
             record,
         }
@@ -95,7 +108,23 @@ impl Queue {
         // A submission waits for the ones before: the driver orders them by semaphores, which are
         // not followed here.
         self.memory.barrier(self.launches);
-        for command in pm4::read(&self.memory, address, words)? {
+        let commands = pm4::read(&self.memory, address, words)?;
+        self.carry_out_all(commands)
+    }
+
+    /// Carries out the packets of a DMA engine.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Self::submit`].
+    pub fn submit_dma(&mut self, address: u64, words: u32) -> Result<(), Problem> {
+        self.memory.barrier(self.launches);
+        let commands = sdma::read(&self.memory, address, words)?;
+        self.carry_out_all(commands)
+    }
+
+    fn carry_out_all(&mut self, commands: Vec<Command>) -> Result<(), Problem> {
+        for command in commands {
             if self.options.trace > 1 {
                 eprintln!("radeon-player: {command:x?}");
             }
@@ -117,13 +146,9 @@ impl Queue {
                 }
             }
             Command::Dispatch(counts, initiator) => self.launch(counts, initiator)?,
-            Command::DispatchIndirect { address, initiator } => {
-                let mut bytes = [0; 12];
-                if !self.memory.read(address, &mut bytes) {
-                    return Err(Problem::Outside("counts of workgroups", address));
-                }
-                let word = |k: usize| u32::from_le_bytes([bytes[k], bytes[k + 1], bytes[k + 2], bytes[k + 3]]);
-                self.launch([word(0), word(4), word(8)], initiator)?;
+            Command::DispatchIndirect { address, initiator } => self.launch_indirect(address, initiator)?,
+            Command::DispatchFromBase { offset, initiator } => {
+                self.launch_indirect(self.base.wrapping_add(offset.into()), initiator)?;
             }
             Command::Copy { from, to, bytes } => {
                 let mut block = vec![0; bytes as usize];
@@ -148,7 +173,18 @@ impl Queue {
             }
             Command::CopyValue { from, to, wide } => self.copy_value(from, to, if wide { 8 } else { 4 })?,
             Command::Barrier => self.memory.barrier(self.launches),
-            Command::Unknown(operation) => return Err(Problem::Packet(operation)),
+            Command::Conditional { address, commands } => {
+                let mut word = [0; 4];
+                if !self.memory.read(address, &mut word) {
+                    return Err(Problem::Outside("condition", address));
+                }
+                self.look("condition", address, 4, false)?;
+                if word != [0; 4] {
+                    commands.into_iter().try_for_each(|command| self.carry_out(command))?;
+                }
+            }
+            Command::SetBase(address) => self.base = address,
+            Command::Unknown { operation, name } => return Err(Problem::Packet { operation, name }),
         }
         Ok(())
     }
@@ -174,7 +210,7 @@ impl Queue {
                 }
             }
             Source::Value(it) => value = it.to_le_bytes(),
-            Source::Clock => value = clock().to_le_bytes(),
+            Source::Clock => value = ticks().to_le_bytes(),
             Source::Register => {}
         }
         match to {
@@ -187,6 +223,16 @@ impl Queue {
         Ok(())
     }
 
+    /// A launch whose counts of workgroups are in memory.
+    fn launch_indirect(&mut self, address: u64, initiator: u32) -> Result<(), Problem> {
+        let mut words = [[0; 4]; 3];
+        if !self.memory.read(address, words.as_flattened_mut()) {
+            return Err(Problem::Outside("counts of workgroups", address));
+        }
+        self.look("counts of workgroups", address, 12, false)?;
+        self.launch(words.map(u32::from_le_bytes), initiator)
+    }
+
     fn launch(&mut self, counts: [u32; 3], initiator: u32) -> Result<(), Problem> {
         self.launches += 1;
         let dispatch = Dispatch::new(self.generation, self.launches, &self.registers, counts, initiator);
@@ -194,6 +240,11 @@ impl Queue {
             return Ok(());
         }
         let number = self.launches;
+        let threads = dispatch.thread_count();
+        if threads > MOST_THREADS {
+            let kind = FaultKind::Other(format!("a workgroup of {threads} threads"));
+            return Err(Problem::Launch { number, hash: 0, fault: Fault::new(kind, "", dispatch.code) });
+        }
         let (program, hash) =
             self.program(dispatch.code).map_err(|fault| Problem::Launch { number, hash: 0, fault })?;
         if self.pool.as_ref().is_none_or(|pool| !pool.is_here()) {
@@ -229,7 +280,7 @@ impl Queue {
 
     /// The decoded code at an address.
     fn program(&mut self, address: u64) -> Result<(Arc<Program>, u32), Fault> {
-        let outside = || Fault::new(crate::fault::FaultKind::Other("code outside all buffers".into()), "", address);
+        let outside = || Fault::new(FaultKind::Other("code outside all buffers".into()), "", address);
         let code = self.memory.words(address).ok_or_else(outside)?;
         let kernels = self.kernels.entry(address).or_default();
         let known = kernels.iter().find(|kernel| code.starts_with(kernel.program.code()));
@@ -257,10 +308,8 @@ pub fn hash(words: impl Iterator<Item = u32>) -> u32 {
     })
 }
 
+/// Threads of the largest workgroup that a GPU runs.
+const MOST_THREADS: u32 = 1024;
+
 /// `s_code_end`, which the driver pads code with.
 const PADDING: u32 = 0xbf9f_0000;
-
-/// The clock of timestamps: 100 MHz, as AMD's cards have it.
-fn clock() -> u64 {
-    crate::shim::now() as u64 / 10
-}

@@ -187,9 +187,12 @@ fn what_cannot_be_carried_out_is_said() {
     assert_eq!(unknown.to_string(), "the player lacks packet 0x77");
     let outside = player.submit(&[copy(0x1000, BUFFERS[0], 64)]).expect_err("no such buffer");
     assert_eq!(outside.to_string(), "copy from at 0x1000, outside all buffers");
+    let large = player.submit(&[packet(0x76, &[0x207, 4096, 4096, 4096]), packet(0x15, &[1, 1, 1, 0x8005])]);
+    let (number, found) = fault(large);
+    assert!(number == 1 && found.to_string().contains("a workgroup of 4294967295 threads"), "{found}");
     let code = packet(0x76, &[0x20c, 0, 0]);
     let launch = [launch(BUFFERS[0], BUFFERS[1], 1)[..].to_vec(), code, packet(0x15, &[1, 1, 1, 0x8005])];
     let (number, found) = fault(player.submit(&launch));
-    assert_eq!(number, 2);
+    assert_eq!(number, 3);
     assert!(found.to_string().contains("code outside all buffers"), "{found}");
 }

@@ -97,6 +97,23 @@ fn registers_are_written_before_they_are_read() {
 }
 
 #[test]
+fn what_nobody_wrote_may_be_moved_and_not_used() {
+    // v_mov_b32 v2, v1; v_mov_b32 v3, v2; v_add_nc_u32 v2, v2, v2
+    let (moves, add) = ([0x7e04_0301, 0x7e06_0302], [0x4a04_0502]);
+    assert_eq!(strictly(&[&moves], 64), None);
+    assert_eq!(kind(strictly(&[&moves, &add], 64)), Some(FaultKind::UnwrittenRegister("v2".into())));
+    // What is written to it after that is known again.
+    let zero_v2 = [0x7e04_0280];
+    assert_eq!(strictly(&[&moves, &zero_v2, &add], 64), None);
+    // v_cndmask_b32 v2, v0, v1, vcc_lo, which takes v0 where vcc (s_mov_b32 vcc_lo, 0 or -1) is
+    // zero
+    let (choose, mask) = ([0x0204_0300], [0xbeea_0080]);
+    assert_eq!(strictly(&[&mask, &choose, &add], 32), None);
+    let all = [0xbeea_00c1];
+    assert_eq!(kind(strictly(&[&all, &choose, &add], 32)), Some(FaultKind::UnwrittenRegister("v2".into())));
+}
+
+#[test]
 fn loads_are_waited_for() {
     let missing = |register: &str| Some(FaultKind::MissingWait(register.into()));
     assert_eq!(kind(strictly(&[TIMES_4_V0, LOAD_V1, ADD_V1_V1], 64)), missing("v1"));

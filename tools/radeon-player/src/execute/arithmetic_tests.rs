@@ -214,6 +214,70 @@ fn words_are_those_of_integers() {
     words("v_lshl_add_u32", |a, b, c| ((u64::from(a) << (b % 32)) + u64::from(c)) as u32);
 }
 
+/// The differences of bytes, without those that are zero in the second word where `masked`.
+fn byte_differences(a: u32, b: u32, masked: bool) -> i64 {
+    let pairs = a.to_le_bytes().into_iter().zip(b.to_le_bytes());
+    pairs.filter(|(_, b)| !masked || *b != 0).map(|(a, b)| (i64::from(a) - i64::from(b)).abs()).sum()
+}
+
+#[test]
+fn sums_of_differences() {
+    words("v_sad_hi_u8", |a, b, c| ((byte_differences(a, b, false) << 16) + i64::from(c)) as u32);
+    words("v_msad_u8", |a, b, c| (byte_differences(a, b, true) + i64::from(c)) as u32);
+    words("v_lerp_u8", |a, b, c| {
+        let [a, b, c] = [a, b, c].map(u32::to_le_bytes);
+        u32::from_le_bytes(std::array::from_fn(|k| {
+            ((i64::from(a[k]) + i64::from(b[k]) + i64::from(c[k] & 1)) / 2) as u8
+        }))
+    });
+    let mut noise = Noise(9);
+    let rows: [[u32; 32]; 6] = std::array::from_fn(|_| std::array::from_fn(|_| noise.next()));
+    for (name, masked) in [("v_qsad_pk_u16_u8", false), ("v_mqsad_pk_u16_u8", true)] {
+        let out = carry_out(name, &rows, u64::from(u32::MAX));
+        for lane in 0..32 {
+            let bytes = [rows[0][lane].to_le_bytes(), rows[1][lane].to_le_bytes()].concat();
+            let sums = [rows[4][lane] as u16, (rows[4][lane] >> 16) as u16, rows[5][lane] as u16];
+            for (place, before) in sums.into_iter().enumerate() {
+                let a = u32::from_le_bytes(bytes[place..place + 4].try_into().expect("four bytes"));
+                let expected = (byte_differences(a, rows[2][lane], masked) + i64::from(before)) as u16;
+                assert_eq!((out[place / 2][lane] >> (16 * (place % 2))) as u16, expected, "{name} {place}");
+            }
+        }
+    }
+}
+
+#[test]
+fn faces_of_a_cube() {
+    let value = |bits: u32| f64::from(f32::from_bits(bits));
+    // The axis of the greatest size; of equal ones z before y before x.
+    let axis = |a: f64, b: f64, c: f64| {
+        let most = a.abs().max(b.abs()).max(c.abs());
+        [c, b, a].iter().position(|it| it.abs() == most).map_or(0, |at| 2 - at)
+    };
+    let same = |a: u32, b: u32| a == b || value(a).is_nan() || value(a) == value(b);
+    let known = |a: u32, b: u32, c: u32| ![a, b, c].iter().any(|&bits| value(bits).is_nan());
+    check("v_cubeid_f32", same, |a, b, c| {
+        let [x, y, z] = [a, b, c].map(value);
+        let at = axis(x, y, z);
+        let behind = f64::from([x, y, z][at] < 0.0);
+        if known(a, b, c) {
+            ((2.0 * at as f64 + behind) as f32).to_bits()
+        } else {
+            carry_one("v_cubeid_f32", [a, b, c])
+        }
+    });
+    check("v_cubema_f32", same, |a, b, c| {
+        let all = [a, b, c].map(value);
+        let twice = (2.0 * all[axis(all[0], all[1], all[2])]) as f32;
+        if known(a, b, c) { twice.to_bits() } else { carry_one("v_cubema_f32", [a, b, c]) }
+    });
+}
+
+/// One lane's result, where a model has nothing to say.
+fn carry_one(name: &str, [a, b, c]: [u32; 3]) -> u32 {
+    carry_out(name, &[[a; 32], [0; 32], [b; 32], [0; 32], [c; 32], [0; 32]], 1)[0][0]
+}
+
 #[test]
 fn conversions_end_at_limits() {
     let single = |bits: u32| f64::from(f32::from_bits(bits));

@@ -27,7 +27,7 @@ macro_rules! branch {
 }
 
 /// What changes nothing that is modelled: waits, hints, caches.
-const NOTHING: [&str; 38] = [
+const NOTHING: [&str; 52] = [
     "s_nop",
     "s_sleep",
     "s_clause",
@@ -66,19 +66,35 @@ const NOTHING: [&str; 38] = [
     "global_wb",
     "global_wbinv",
     "v_nop",
+    "v_clrexcp",
+    "v_pipeflush",
+    "s_sleep_var",
+    "s_ttracedata",
+    "s_wakeup",
+    "s_incperflevel",
+    "s_decperflevel",
+    "s_setkill",
+    "s_singleuse_vdst",
+    "s_dcache_wb",
+    // Branches that a debugger has taken.
+    "s_cbranch_cdbgsys",
+    "s_cbranch_cdbguser",
+    "s_cbranch_cdbgsys_or_user",
+    "s_cbranch_cdbgsys_and_user",
 ];
 
 /// The handler of an instruction that steers the wave.
 #[must_use]
 pub fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
-    if NOTHING.contains(&name) || name.starts_with("s_prefetch") {
+    if NOTHING.contains(&name) || name.starts_with("s_prefetch") || name == "s_buffer_prefetch_data" {
         return Some(control!(|_wave, _i| ()));
     }
     Some(match name {
         "s_endpgm" => control!(|wave, _i| (wave.done, wave.waiting) = (true, true)),
-        "s_barrier" | "s_barrier_wait" => control!(|wave, _i| wave.waiting = true),
-        // The wave stands at the wait that follows.
-        "s_barrier_signal" => control!(|_wave, _i| ()),
+        "s_barrier" => control!(|wave, _i| wave.waiting = true),
+        "s_barrier_wait" => barrier_wait,
+        "s_barrier_signal" => barrier_signal::<N, false>,
+        "s_barrier_signal_isfirst" => barrier_signal::<N, true>,
         "s_branch" => branch!(|wave| true),
         "s_cbranch_scc0" => branch!(|wave| !wave.scc),
         "s_cbranch_scc1" => branch!(|wave| wave.scc),
@@ -87,19 +103,54 @@ pub fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
         "s_cbranch_execz" => branch!(|wave| wave.exec() == 0),
         "s_cbranch_execnz" => branch!(|wave| wave.exec() != 0),
         // Two bits for f32, two for f16 and f64.
-        "s_denorm_mode" => control!(|wave, i| wave.mode = wave.mode & 0x0f | (i.offset as u32 & 15) << 4),
-        "s_round_mode" => round_mode::<N>,
+        "s_denorm_mode" => control!(|wave, i| wave.mode = wave.mode & !0xf0 | (i.offset as u32 & 15) << 4),
+        "s_round_mode" => control!(|wave, i| wave.mode = wave.mode & !0xf | i.offset as u32 & 15),
         "s_getpc_b64" => program_counter::<N>,
+        "s_setpc_b64" => control!(|wave, i| wave.jump_to(wave.s64(i.source[0]))),
+        "s_swappc_b64" => swap_program_counter,
+        "s_call_b64" => call,
         _ => return None,
     })
 }
 
-/// Only rounding to the nearest is modelled.
-fn round_mode<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, _: &mut Group) -> Outcome {
-    if instruction.offset & 15 != 0 {
-        return Err(Trap::new(FaultKind::Other("rounding other than to the nearest".to_owned())));
+/// The barrier of the workgroup is number -1; others are of traps, or of GPUs that come later.
+fn is_of_workgroup(number: i32) -> Outcome {
+    match number {
+        -1 => Ok(()),
+        other => Err(Trap::new(FaultKind::Other(format!("barrier {other}, which is not the workgroup's")))),
     }
-    wave.mode &= 0xf0;
+}
+
+/// The wave stands at the wait that follows.
+fn barrier_signal<const N: usize, const FIRST: bool>(
+    wave: &mut Wave<N>,
+    instruction: &Instruction,
+    group: &mut Group,
+) -> Outcome {
+    is_of_workgroup(wave.s32(instruction.source[0]) as i32)?;
+    let first = group.shared.signal();
+    if FIRST {
+        wave.scc = first;
+    }
+    Ok(())
+}
+
+fn barrier_wait<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, _: &mut Group) -> Outcome {
+    is_of_workgroup(instruction.offset)?;
+    wave.waiting = true;
+    Ok(())
+}
+
+fn swap_program_counter<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, group: &mut Group) -> Outcome {
+    let target = wave.s64(instruction.source[0]);
+    program_counter(wave, instruction, group)?;
+    wave.jump_to(target);
+    Ok(())
+}
+
+fn call<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, group: &mut Group) -> Outcome {
+    program_counter(wave, instruction, group)?;
+    wave.next = instruction.target as usize;
     Ok(())
 }
 

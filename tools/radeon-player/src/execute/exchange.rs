@@ -12,6 +12,7 @@ pub fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
         "v_readlane_b32" => read_lane,
         "v_writelane_b32" => write_lane,
         "v_swap_b32" => swap,
+        "v_swap_b16" => swap_halves,
         "v_permlane16_b32" => permute_rows::<N, false>,
         "v_permlanex16_b32" => permute_rows::<N, true>,
         "v_permlane16_var_b32" => permute_rows_by_lane::<N, false>,
@@ -56,6 +57,15 @@ fn swap<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, _: &mut G
     let (a, b) = (wave.words(instruction.to), wave.words(instruction.source[0]));
     wave.put(instruction.to, &b);
     wave.put(instruction.source[0], &a);
+    Ok(())
+}
+
+fn swap_halves<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, _: &mut Group) -> Outcome {
+    let [high, other_high] = [3, 0].map(|bit| instruction.high >> bit & 1 != 0);
+    let (to, from) = (instruction.to, instruction.source[0]);
+    let (a, b) = (wave.halves_of(to, high), wave.halves_of(from, other_high));
+    wave.put_half(to, high, &b);
+    wave.put_half(from, other_high, &a);
     Ok(())
 }
 

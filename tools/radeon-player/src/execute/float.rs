@@ -35,6 +35,21 @@ pub fn float_to_half(value: f32) -> u16 {
     sign | half as u16
 }
 
+/// The sum of two halves each, rounded to halves.
+#[must_use]
+pub fn add_halves(a: u32, b: u32) -> u32 {
+    let sum = |at: u32| float_to_half(half_to_float((a >> at) as u16) + half_to_float((b >> at) as u16));
+    u32::from(sum(0)) | u32::from(sum(16)) << 16
+}
+
+/// The sum of two bfloat16 each, rounded to bfloat16.
+#[must_use]
+pub fn add_brains(a: u32, b: u32) -> u32 {
+    let value = |word: u32| f32::from_bits(word & 0xffff_0000);
+    let sum = |a: u32, b: u32| u32::from(half::bf16::from_f32(value(a) + value(b)).to_bits());
+    sum(a << 16, b << 16) | sum(a, b) << 16
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

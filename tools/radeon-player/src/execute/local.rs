@@ -8,6 +8,8 @@ pub struct Shared {
     pub(super) bytes: Vec<u8>,
     /// In strict runs what was done to each byte.
     watch: Option<Vec<Watch>>,
+    /// How many waves have come to the barrier so far, of those that say so.
+    signals: u32,
     /// Counts barriers, from 1: what was done before the last one is over.
     epoch: u32,
 }
@@ -43,12 +45,19 @@ impl Shared {
     #[must_use]
     pub fn new(bytes: usize, strict: bool) -> Self {
         let watch = strict.then(|| vec![Watch::default(); bytes]);
-        Self { bytes: vec![0xcd; bytes], watch, epoch: 1 }
+        Self { bytes: vec![0xcd; bytes], watch, signals: 0, epoch: 1 }
     }
 
     /// All waves are at a barrier.
     pub fn barrier(&mut self) {
         self.epoch += 1;
+        self.signals = 0;
+    }
+
+    /// A wave comes to the barrier; whether it is the first.
+    pub(super) fn signal(&mut self) -> bool {
+        self.signals += 1;
+        self.signals == 1
     }
 
     /// Its bytes.

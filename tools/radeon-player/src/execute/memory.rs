@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use super::float::{add_brains, add_halves};
+use super::vector::{double, single};
 use super::wave::{NULL, Row, Wave};
 use super::{Group, Handler, Outcome, Trap};
 use crate::fault::FaultKind;
@@ -12,10 +14,20 @@ use crate::isa::instruction::{Instruction, Operand};
 pub fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
     let (space, operation) = name.split_once('_')?;
     match space {
+        "global" if operation.contains("addtid") => by_lane(operation),
         "global" | "flat" => in_space::<N, Global>(operation),
         "scratch" => in_space::<N, Scratch>(operation),
         _ => None,
     }
+}
+
+/// Accesses of words that follow one another from lane to lane.
+fn by_lane<const N: usize>(operation: &str) -> Option<Handler<N>> {
+    Some(match operation {
+        "load_addtid_b32" | "load_b32_addtid" => |w, i, g| load_words::<N, ByLane, 1>(w, i, g),
+        "store_addtid_b32" | "store_b32_addtid" => |w, i, g| store_words::<N, ByLane, 1>(w, i, g),
+        _ => return None,
+    })
 }
 
 fn in_space<const N: usize, S: Space>(operation: &str) -> Option<Handler<N>> {
@@ -62,11 +74,22 @@ fn in_space<const N: usize, S: Space>(operation: &str) -> Option<Handler<N>> {
         }
         "atomic_add_f32" => |w, i, g| atomic32::<N, S>(w, i, g, |old, by, _| float(old, by, |a, b| a + b)),
         "atomic_min_f32" | "atomic_min_num_f32" => {
-            |w, i, g| atomic32::<N, S>(w, i, g, |old, by, _| float(old, by, f32::min))
+            |w, i, g| atomic32::<N, S>(w, i, g, |old, by, _| float(old, by, single::min))
         }
         "atomic_max_f32" | "atomic_max_num_f32" => {
-            |w, i, g| atomic32::<N, S>(w, i, g, |old, by, _| float(old, by, f32::max))
+            |w, i, g| atomic32::<N, S>(w, i, g, |old, by, _| float(old, by, single::max))
         }
+        "atomic_cmpswap_f32" => |w, i, g| atomic32::<N, S>(w, i, g, exchange_if_equal),
+        "atomic_cond_sub_u32" => |w, i, g| atomic32::<N, S>(w, i, g, |old, by, _| old.checked_sub(by).unwrap_or(old)),
+        "atomic_pk_add_f16" => |w, i, g| atomic32::<N, S>(w, i, g, |old, by, _| add_halves(old, by)),
+        "atomic_pk_add_bf16" => |w, i, g| atomic32::<N, S>(w, i, g, |old, by, _| add_brains(old, by)),
+        "atomic_inc_u64" => |w, i, g| atomic64::<N, S>(w, i, g, |old, top, _| if old >= top { 0 } else { old + 1 }),
+        "atomic_dec_u64" => {
+            |w, i, g| atomic64::<N, S>(w, i, g, |old, top, _| if old == 0 || old > top { top } else { old - 1 })
+        }
+        "atomic_min_f64" => |w, i, g| atomic64::<N, S>(w, i, g, |old, by, _| wide_float(old, by, double::min)),
+        "atomic_max_f64" => |w, i, g| atomic64::<N, S>(w, i, g, |old, by, _| wide_float(old, by, double::max)),
+        "atomic_cmpswap_f64" => |w, i, g| atomic64::<N, S>(w, i, g, exchange_wide_if_equal),
         "atomic_swap_b64" => |w, i, g| atomic64::<N, S>(w, i, g, |_, new, _| new),
         "atomic_cmpswap_b64" => |w, i, g| atomic64::<N, S>(w, i, g, |old, new, is| if old == is { new } else { old }),
         "atomic_add_u64" => |w, i, g| atomic64::<N, S>(w, i, g, |old, by, _| old.wrapping_add(by)),
@@ -90,8 +113,24 @@ fn high(old: u32, half: u16) -> u32 {
     old & 0xffff | u32::from(half) << 16
 }
 
-fn float(a: u32, b: u32, f: impl Fn(f32, f32) -> f32) -> u32 {
+/// A function of two words as f32.
+pub fn float(a: u32, b: u32, f: impl Fn(f32, f32) -> f32) -> u32 {
     f(f32::from_bits(a), f32::from_bits(b)).to_bits()
+}
+
+/// A function of two words as f64.
+pub fn wide_float(a: u64, b: u64, f: impl Fn(f64, f64) -> f64) -> u64 {
+    f(f64::from_bits(a), f64::from_bits(b)).to_bits()
+}
+
+/// The new value where the old one is equal as f32.
+pub fn exchange_if_equal(old: u32, new: u32, is: u32) -> u32 {
+    if f32::from_bits(old) == f32::from_bits(is) { new } else { old }
+}
+
+/// The new value where the old one is equal as f64.
+pub fn exchange_wide_if_equal(old: u64, new: u64, is: u64) -> u64 {
+    if f64::from_bits(old) == f64::from_bits(is) { new } else { old }
 }
 
 /// Lanes of a mask, from the first on.
@@ -112,15 +151,16 @@ pub fn each_lane<const N: usize>(mask: u64, mut f: impl FnMut(usize) -> Outcome)
     if mask == Wave::<N>::ALL { (0..N).try_for_each(f) } else { lanes(mask).try_for_each(&mut f) }
 }
 
-/// A place in memory that was found to be there. Only [`Space::reach`] makes them, and only for
-/// bytes that are in a buffer or in the workgroup's scratch for as long as the instruction runs.
+/// A place in memory that was found to be there. Only [`Space::reach`] and [`reach`] make them, and
+/// only for bytes that are in a buffer or in the workgroup's scratch for as long as the instruction
+/// runs. Those of lanes that take no part are never looked at.
 #[derive(Clone, Copy)]
-struct Place(*mut u8);
+pub(super) struct Place(*mut u8);
 
 // Aligned accesses are relaxed atomics, since workgroups of several threads share memory; others
 // are left to the program's own order, as on a GPU.
 impl Place {
-    const NONE: Self = Self(std::ptr::null_mut());
+    pub(super) const NONE: Self = Self(std::ptr::null_mut());
 
     #[inline(always)]
     fn after(self, bytes: usize) -> Self {
@@ -128,26 +168,26 @@ impl Place {
     }
 
     #[inline(always)]
-    fn byte(self) -> u8 {
+    pub(super) fn byte(self) -> u8 {
         // SAFETY: a place is memory that is there.
         unsafe { AtomicU8::from_ptr(self.0) }.load(Relaxed)
     }
 
     #[inline(always)]
-    fn set_byte(self, value: u8) {
+    pub(super) fn set_byte(self, value: u8) {
         // SAFETY: a place is memory that is there.
         unsafe { AtomicU8::from_ptr(self.0) }.store(value, Relaxed);
     }
 
     #[inline(always)]
-    fn half(self) -> u16 {
+    pub(super) fn half(self) -> u16 {
         let at = self.0.cast::<u16>();
         // SAFETY: a place is memory that is there; the atomic is aligned.
         unsafe { if at.is_aligned() { AtomicU16::from_ptr(at).load(Relaxed) } else { at.read_unaligned() } }
     }
 
     #[inline(always)]
-    fn set_half(self, value: u16) {
+    pub(super) fn set_half(self, value: u16) {
         let at = self.0.cast::<u16>();
         // SAFETY: a place is memory that is there; the atomic is aligned.
         unsafe {
@@ -156,14 +196,14 @@ impl Place {
     }
 
     #[inline(always)]
-    fn word(self) -> u32 {
+    pub(super) fn word(self) -> u32 {
         let at = self.0.cast::<u32>();
         // SAFETY: a place is memory that is there; the atomic is aligned.
         unsafe { if at.is_aligned() { AtomicU32::from_ptr(at).load(Relaxed) } else { at.read_unaligned() } }
     }
 
     #[inline(always)]
-    fn set_word(self, value: u32) {
+    pub(super) fn set_word(self, value: u32) {
         let at = self.0.cast::<u32>();
         // SAFETY: a place is memory that is there; the atomic is aligned.
         unsafe {
@@ -172,14 +212,14 @@ impl Place {
     }
 
     /// A word that is changed as a whole.
-    fn atomic32<'a>(self) -> Option<&'a AtomicU32> {
+    pub(super) fn atomic32<'a>(self) -> Option<&'a AtomicU32> {
         // SAFETY: a place is memory that is there for as long as the instruction runs; the atomic
         // is aligned.
         self.0.cast::<u32>().is_aligned().then(|| unsafe { AtomicU32::from_ptr(self.0.cast()) })
     }
 
     /// Two words that are changed as a whole.
-    fn atomic64<'a>(self) -> Option<&'a AtomicU64> {
+    pub(super) fn atomic64<'a>(self) -> Option<&'a AtomicU64> {
         // SAFETY: a place is memory that is there for as long as the instruction runs; the atomic
         // is aligned.
         self.0.cast::<u64>().is_aligned().then(|| unsafe { AtomicU64::from_ptr(self.0.cast()) })
@@ -200,13 +240,31 @@ trait Space {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
+pub(super) enum Access {
     Read,
     Write,
 }
 
 /// The GPU's memory.
 struct Global;
+
+/// The GPU's memory, of which each lane has the word of its number.
+struct ByLane;
+
+impl Space for ByLane {
+    fn reach<const N: usize>(
+        wave: &Wave<N>,
+        it: &Instruction,
+        group: &mut Group,
+        base: Operand,
+        bytes: u32,
+        access: Access,
+    ) -> Result<[Place; N], Box<Trap>> {
+        let start = wave.s64(base).wrapping_add(i64::from(it.offset) as u64);
+        let addresses: Row<N, u64> = std::array::from_fn(|lane| start.wrapping_add(4 * lane as u64));
+        reach(wave.exec(), &addresses, group, bytes, access)
+    }
+}
 
 /// Lanes' own memory.
 struct Scratch;
@@ -233,10 +291,22 @@ impl Space for Global {
                 std::array::from_fn(|lane| base.wrapping_add(u64::from(row[lane])))
             }
         };
-        check(wave.exec(), &addresses, group, bytes, access)?;
-        let memory = group.memory;
-        Ok(std::array::from_fn(|lane| Place(memory.host(addresses[lane]))))
+        reach(wave.exec(), &addresses, group, bytes, access)
     }
+}
+
+/// The places at addresses of the GPU, for the lanes of a mask.
+#[inline(always)]
+pub(super) fn reach<const N: usize>(
+    active: u64,
+    addresses: &Row<N, u64>,
+    group: &mut Group,
+    bytes: u32,
+    access: Access,
+) -> Result<[Place; N], Box<Trap>> {
+    check(active, addresses, group, bytes, access)?;
+    let memory = group.memory;
+    Ok(std::array::from_fn(|lane| Place(memory.host(addresses[lane]))))
 }
 
 /// Lanes seldom lie more than so far apart: then the pages between are looked at once, not for each

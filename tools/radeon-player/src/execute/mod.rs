@@ -6,12 +6,19 @@
 
 #[cfg(test)]
 mod arithmetic_tests;
+pub mod buffer;
 pub mod control;
+#[cfg(test)]
+mod coverage_tests;
+pub mod exact;
 pub mod exchange;
 pub mod float;
+pub mod hardware;
 pub mod local;
 pub mod memory;
+pub mod modifiers;
 pub mod names;
+pub mod relative;
 pub mod run;
 pub mod scalar;
 pub mod scalar_float;
@@ -87,13 +94,22 @@ fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
         scalar::handler::<N>,
         scalar_float::handler::<N>,
         memory::handler::<N>,
+        buffer::handler::<N>,
         shared::handler::<N>,
         scalar_memory::handler::<N>,
         control::handler::<N>,
         exchange::handler::<N>,
+        relative::handler::<N>,
+        hardware::handler::<N>,
     ];
     let find = |name: &str| families.iter().find_map(|family| family(name));
     find(name).or_else(|| find(&names::of_rdna3(name)))
+}
+
+/// The same where MODE may ask for other roundings than to the nearest.
+fn rounding_handler<const N: usize>(name: &str) -> Option<Handler<N>> {
+    let find = |name: &str| vector::directed::handler(name).or_else(|| scalar_float::rounding_handler(name));
+    find(name).or_else(|| find(&names::of_rdna3(name))).or_else(|| handler(name))
 }
 
 /// Runs one workgroup to its end.

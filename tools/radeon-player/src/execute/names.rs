@@ -36,6 +36,8 @@ fn parts<'a>(name: &'a str, table: &[(&str, &str)]) -> Cow<'a, str> {
 
 /// Names that are replaced as a whole.
 const WHOLE: &[(&str, &str)] = &[
+    ("ds_read_addtid_b32", "ds_load_addtid_b32"),
+    ("ds_write_addtid_b32", "ds_store_addtid_b32"),
     ("s_flbit_i32", "s_cls_i32"),
     ("s_flbit_i32_b32", "s_clz_i32_u32"),
     ("s_flbit_i32_b64", "s_clz_i32_u64"),
@@ -59,8 +61,8 @@ const SHARED: &[(&str, &str)] = &[
     ("ds_write2st64_", "ds_store_2addr_stride64_"),
     ("ds_write2_", "ds_store_2addr_"),
     ("ds_write_", "ds_store_"),
-    ("ds_wrxchg2st64_", "ds_storexchg_2addr_stride64_"),
-    ("ds_wrxchg2_", "ds_storexchg_2addr_"),
+    ("ds_wrxchg2st64_rtn_", "ds_storexchg_2addr_stride64_rtn_"),
+    ("ds_wrxchg2_rtn_", "ds_storexchg_2addr_rtn_"),
     ("ds_wrxchg_", "ds_storexchg_"),
 ];
 

@@ -35,11 +35,12 @@ enum Form {
     Pair,
 }
 
-/// The handlers of a program for each size of wave, found when it first runs so.
+/// The handlers of a program for each size of wave, found when it first runs so: those that round
+/// to the nearest, and those that round as MODE says.
 #[derive(Default)]
 pub struct Handlers {
-    of_32: OnceLock<Vec<Step<32>>>,
-    of_64: OnceLock<Vec<Step<64>>>,
+    of_32: [OnceLock<Vec<Step<32>>>; 2],
+    of_64: [OnceLock<Vec<Step<64>>>; 2],
 }
 
 impl std::fmt::Debug for Handlers {
@@ -51,7 +52,7 @@ impl std::fmt::Debug for Handlers {
 /// Sizes of waves.
 pub trait Size<const N: usize>: Sized {
     /// The program's handlers for this size.
-    fn steps(program: &Program) -> &[Self];
+    fn steps(program: &Program, rounds: bool) -> &[Self];
     /// Waves that a thread has run, whose memory is used again.
     fn used() -> &'static LocalKey<RefCell<Vec<Wave<N>>>>;
 }
@@ -59,8 +60,9 @@ pub trait Size<const N: usize>: Sized {
 macro_rules! size {
     ($lanes:literal, $handlers:ident) => {
         impl Size<$lanes> for Step<$lanes> {
-            fn steps(program: &Program) -> &[Self] {
-                program.handlers.$handlers.get_or_init(|| program.instructions.iter().map(bind).collect())
+            fn steps(program: &Program, rounds: bool) -> &[Self] {
+                let steps = &program.handlers.$handlers[usize::from(rounds)];
+                steps.get_or_init(|| program.instructions.iter().map(|it| bind(it, rounds)).collect())
             }
 
             fn used() -> &'static LocalKey<RefCell<Vec<Wave<$lanes>>>> {
@@ -86,14 +88,15 @@ fn undecodable<const N: usize>(_: &mut Wave<N>, instruction: &Instruction, _: &m
 }
 
 /// Finds the handler of an instruction.
-fn bind<const N: usize>(instruction: &Instruction) -> Step<N> {
-    let handler = handler(instruction.name);
+fn bind<const N: usize>(instruction: &Instruction, rounds: bool) -> Step<N> {
+    let refused = super::modifiers::ignored(instruction).is_some();
+    let handler = if refused { super::modifiers::refuse } else { handler(instruction.name, rounds) };
     let (mut second, mut form) = (missing as Handler<N>, Form::Plain);
     match &instruction.second {
         Some(_) if instruction.dpp.is_some() => form = Form::Moved,
         Some(_) if instruction.sdwa.is_some() => form = Form::Parts,
         Some(other) => {
-            second = self::handler(other.name);
+            second = self::handler(other.name, rounds);
             // An accumulator is a source too.
             let read = other.source.contains(&instruction.to) || other.to == instruction.to;
             form = if read { Form::Crossed } else { Form::Pair };
@@ -103,11 +106,11 @@ fn bind<const N: usize>(instruction: &Instruction) -> Step<N> {
     Step { handler, second, form, kind: kind(instruction) }
 }
 
-fn handler<const N: usize>(name: &str) -> Handler<N> {
+fn handler<const N: usize>(name: &str, rounds: bool) -> Handler<N> {
     if name == "undecodable" {
         return undecodable;
     }
-    super::handler(name).unwrap_or(missing)
+    if rounds { super::rounding_handler(name) } else { super::handler(name) }.unwrap_or(missing)
 }
 
 /// What an instruction counts as.
@@ -142,8 +145,9 @@ pub fn run<const N: usize>(program: &Program, group: &mut Group) -> Result<(), B
 where
     Step<N>: Size<N>,
 {
-    let steps = Step::<N>::steps(program);
     let dispatch = group.dispatch;
+    let rounds = dispatch.float_mode() & 15 != 0 || program.sets_rounding();
+    let steps = Step::<N>::steps(program, rounds);
     let threads = dispatch.threads_of(group.id);
     let total: u32 = threads.iter().product();
     let count = total.div_ceil(N as u32);
@@ -177,7 +181,7 @@ fn start<const N: usize>(wave: &mut Wave<N>, group: &Group, threads: [u32; 3], i
     let (dispatch, id, strict) = (group.dispatch, group.id, group.options.strict);
     wave.reset(dispatch.vector_registers() as usize);
     wave.index = index;
-    wave.mode = dispatch.float_mode();
+    wave.mode = dispatch.mode();
     let total: u32 = threads.iter().product();
     let lanes = (total - index * N as u32).min(N as u32);
     let exec = if lanes == 64 { u64::MAX } else { (1 << lanes) - 1 };
@@ -228,6 +232,9 @@ fn execute<const N: usize, const COUNT: bool, const STRICT: bool>(
     wave.waiting = false;
     let mut count = 0;
     while !wave.waiting {
+        if wave.next == usize::MAX {
+            wave.next = program.index_of(wave.jump).ok_or_else(|| jumped_out(program, wave))?;
+        }
         let at = wave.next;
         let (Some(instruction), Some(step)) = (program.instructions.get(at), steps.get(at)) else {
             return Err(Box::new(Fault::new(
@@ -261,6 +268,12 @@ fn execute<const N: usize, const COUNT: bool, const STRICT: bool>(
     }
     group.counts.instructions += count;
     Ok(())
+}
+
+#[cold]
+fn jumped_out<const N: usize>(program: &Program, wave: &Wave<N>) -> Box<Fault> {
+    let text = format!("a jump to {:#x}, which is no instruction of the program", wave.jump);
+    Box::new(Fault { wave: wave.index, ..Fault::new(FaultKind::Other(text), "", program.address) })
 }
 
 /// What is not one call of a handler.

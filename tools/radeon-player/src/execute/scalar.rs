@@ -276,6 +276,8 @@ fn logic<const N: usize>(name: &str) -> Option<Handler<N>> {
         "s_pack_lh_b32_b16" => word!(|a, b| a & 0xffff | b & 0xffff_0000),
         "s_pack_hh_b32_b16" => word!(|a, b| a >> 16 | b & 0xffff_0000),
         "s_pack_hl_b32_b16" => word!(|a, b| a >> 16 | b << 16),
+        "s_ff0_i32_b32" => word!(|a, _| if a == u32::MAX { a } else { a.trailing_ones() }),
+        "s_ff0_i32_b64" => word_of_double!(|a| if a == u64::MAX { u32::MAX } else { a.trailing_ones() }),
         "s_brev_b32" => word!(|a, _| a.reverse_bits()),
         "s_brev_b64" => double!(|a, _| a.reverse_bits()),
         "s_clz_i32_u32" | "s_flbit_i32_b32" => word!(|a, _| if a == 0 { u32::MAX } else { a.leading_zeros() }),

@@ -1,6 +1,7 @@
 //! Floats in scalar registers, which RDNA4 has, and the functions that it computes for one value of
 //! the wave.
 
+use super::exact::{HALF, Mode, Rounder, SINGLE};
 use super::float::{float_to_half, half_to_float};
 use super::vector::{approximate, single};
 use super::wave::Wave;
@@ -11,7 +12,27 @@ use crate::isa::instruction::{Instruction, Operand};
 fn single_of<const N: usize>(wave: &Wave<N>, instruction: &Instruction, k: usize) -> f32 {
     let bits = wave.s32(instruction.source[k]);
     let bits = if instruction.absolute >> k & 1 != 0 { bits & 0x7fff_ffff } else { bits };
-    f32::from_bits(if instruction.negate >> k & 1 != 0 { bits ^ 0x8000_0000 } else { bits })
+    flushed(
+        wave.mode & 0x10 == 0,
+        f32::from_bits(if instruction.negate >> k & 1 != 0 { bits ^ 0x8000_0000 } else { bits }),
+    )
+}
+
+/// Zero for what is subnormal, if those are not kept.
+fn flushed(flush: bool, value: f32) -> f32 {
+    if flush && value.is_subnormal() { 0f32.copysign(value) } else { value }
+}
+
+/// Writes a result of 32 bits.
+fn put_single<const N: usize>(wave: &mut Wave<N>, to: Operand, value: f32) {
+    let value = flushed(wave.mode & 0x20 == 0, value);
+    wave.put_s32(to, value.to_bits());
+}
+
+/// Writes a result of 16 bits.
+fn put_half<const N: usize>(wave: &mut Wave<N>, to: Operand, half: u16) {
+    let subnormal = half & 0x7c00 == 0 && wave.mode & 0x80 == 0;
+    wave.put_s32(to, u32::from(if subnormal { half & 0x8000 } else { half }));
 }
 
 /// Source `k` of 16 bits.
@@ -21,6 +42,7 @@ fn half_of<const N: usize>(wave: &Wave<N>, instruction: &Instruction, k: usize) 
         other => wave.s32(other) as u16,
     };
     let bits = if instruction.absolute >> k & 1 != 0 { bits & 0x7fff } else { bits };
+    let bits = if wave.mode & 0x40 == 0 && bits & 0x7c00 == 0 { bits & 0x8000 } else { bits };
     half_to_float(if instruction.negate >> k & 1 != 0 { bits ^ 0x8000 } else { bits })
 }
 
@@ -41,7 +63,7 @@ macro_rules! singles {
         scalar!(|wave, i| {
             let value: fn(f32, f32) -> f32 = $value;
             let result = value(single_of(wave, i, 0), single_of(wave, i, 1));
-            wave.put_s32(i.to, result.to_bits());
+            put_single(wave, i.to, result);
         })
     };
 }
@@ -52,7 +74,34 @@ macro_rules! halves {
         scalar!(|wave, i| {
             let value: fn(f32, f32) -> f32 = $value;
             let result = value(half_of(wave, i, 0), half_of(wave, i, 1));
-            wave.put_s32(i.to, float_to_half(result).into());
+            put_half(wave, i.to, float_to_half(result));
+        })
+    };
+}
+
+/// The same as of [`singles`], rounded as MODE says; the third value is that of the result where
+/// the instruction adds to it.
+macro_rules! rounded_singles {
+    ($value:expr) => {
+        scalar!(|wave, i| {
+            let value: fn(Rounder, f64, f64, f64) -> f64 = $value;
+            let third =
+                if i.source[2] == Operand::None { f32::from_bits(wave.s32(i.to)) } else { single_of(wave, i, 2) };
+            let [a, b] = [0, 1].map(|k| f64::from(single_of(wave, i, k)));
+            let result = value(single_rounder(wave.mode), a, b, third.into());
+            put_single(wave, i.to, result as f32);
+        })
+    };
+}
+
+macro_rules! rounded_halves {
+    ($value:expr) => {
+        scalar!(|wave, i| {
+            let value: fn(Rounder, f64, f64, f64) -> f64 = $value;
+            let [a, b] = [0, 1].map(|k| f64::from(half_of(wave, i, k)));
+            let third = half_to_float(wave.s32(i.to) as u16);
+            let result = value(half_rounder(wave.mode), a, b, third.into());
+            put_half(wave, i.to, float_to_half(result as f32));
         })
     };
 }
@@ -126,22 +175,22 @@ pub fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
     match name {
         "s_fmac_f32" => scalar!(|wave, i| {
             let sum = single_of(wave, i, 0).mul_add(single_of(wave, i, 1), f32::from_bits(wave.s32(i.to)));
-            wave.put_s32(i.to, sum.to_bits());
+            put_single(wave, i.to, sum);
         }),
         "s_fmaak_f32" | "s_fmamk_f32" => scalar!(|wave, i| {
             let sum = single_of(wave, i, 0).mul_add(single_of(wave, i, 1), single_of(wave, i, 2));
-            wave.put_s32(i.to, sum.to_bits());
+            put_single(wave, i.to, sum);
         }),
         "s_fmac_f16" => scalar!(|wave, i| {
             let product = f64::from(half_of(wave, i, 0)) * f64::from(half_of(wave, i, 1));
             let sum = product + f64::from(half_to_float(wave.s32(i.to) as u16));
-            wave.put_s32(i.to, float_to_half(approximate::odd_single(sum)).into());
+            put_half(wave, i.to, float_to_half(approximate::odd_single(sum)));
         }),
         "s_cvt_f32_i32" => scalar!(|wave, i| wave.put_s32(i.to, (wave.s32(i.source[0]) as i32 as f32).to_bits())),
         "s_cvt_f32_u32" => scalar!(|wave, i| wave.put_s32(i.to, (wave.s32(i.source[0]) as f32).to_bits())),
         "s_cvt_i32_f32" => scalar!(|wave, i| wave.put_s32(i.to, single_of(wave, i, 0) as i32 as u32)),
         "s_cvt_u32_f32" => scalar!(|wave, i| wave.put_s32(i.to, single_of(wave, i, 0) as u32)),
-        "s_cvt_f16_f32" => scalar!(|wave, i| wave.put_s32(i.to, float_to_half(single_of(wave, i, 0)).into())),
+        "s_cvt_f16_f32" => scalar!(|wave, i| put_half(wave, i.to, float_to_half(single_of(wave, i, 0)))),
         "s_cvt_f32_f16" => scalar!(|wave, i| wave.put_s32(i.to, half_of(wave, i, 0).to_bits())),
         "s_cvt_hi_f32_f16" => scalar!(|wave, i| {
             let high = (wave.s32(i.source[0]) >> 16) as u16;
@@ -160,6 +209,43 @@ pub fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
             }
         }
     }
+}
+
+/// The handler of an instruction whose result MODE rounds.
+#[must_use]
+pub fn rounding_handler<const N: usize>(name: &str) -> Option<Handler<N>> {
+    let (operation, kind) = name.strip_prefix("s_")?.rsplit_once('_')?;
+    match (operation, kind) {
+        ("add", "f32") => rounded_singles!(|to, a, b, _| to.add(a, b)),
+        ("sub", "f32") => rounded_singles!(|to, a, b, _| to.add(a, -b)),
+        ("mul", "f32") => rounded_singles!(|to, a, b, _| to.multiply(a, b)),
+        ("fmac" | "fmaak" | "fmamk", "f32") => rounded_singles!(|to, a, b, c| to.multiply_add(a, b, c)),
+        ("cvt_f32", "i32") => scalar!(|wave, i| {
+            let value = single_rounder(wave.mode).value(f64::from(wave.s32(i.source[0]) as i32));
+            put_single(wave, i.to, value as f32);
+        }),
+        ("cvt_f32", "u32") => scalar!(|wave, i| {
+            let value = single_rounder(wave.mode).value(f64::from(wave.s32(i.source[0])));
+            put_single(wave, i.to, value as f32);
+        }),
+        ("add", "f16") => rounded_halves!(|to, a, b, _| to.add(a, b)),
+        ("sub", "f16") => rounded_halves!(|to, a, b, _| to.add(a, -b)),
+        ("mul", "f16") => rounded_halves!(|to, a, b, _| to.multiply(a, b)),
+        ("fmac", "f16") => rounded_halves!(|to, a, b, c| to.multiply_add(a, b, c)),
+        ("cvt_f16", "f32") => scalar!(|wave, i| {
+            let value = half_rounder(wave.mode).value(single_of(wave, i, 0).into());
+            put_half(wave, i.to, float_to_half(value as f32));
+        }),
+        _ => None,
+    }
+}
+
+fn single_rounder(mode: u32) -> Rounder {
+    Rounder { format: SINGLE, mode: Mode::of(mode) }
+}
+
+fn half_rounder(mode: u32) -> Rounder {
+    Rounder { format: HALF, mode: Mode::of(mode >> 2) }
 }
 
 /// Approximate functions of one value.

@@ -19,6 +19,10 @@ pub fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
         "s_load_i8" => |w, i, g| load_part(w, i, g, 1, |[byte, _]| byte as i8 as u32),
         "s_load_u16" => |w, i, g| load_part(w, i, g, 2, |bytes| u32::from(u16::from_le_bytes(bytes))),
         "s_load_i16" => |w, i, g| load_part(w, i, g, 2, |bytes| i16::from_le_bytes(bytes) as u32),
+        "s_buffer_load_u8" => |w, i, g| buffer_load_part(w, i, g, 1, |[byte, _]| u32::from(byte)),
+        "s_buffer_load_i8" => |w, i, g| buffer_load_part(w, i, g, 1, |[byte, _]| byte as i8 as u32),
+        "s_buffer_load_u16" => |w, i, g| buffer_load_part(w, i, g, 2, |bytes| u32::from(u16::from_le_bytes(bytes))),
+        "s_buffer_load_i16" => |w, i, g| buffer_load_part(w, i, g, 2, |bytes| i16::from_le_bytes(bytes) as u32),
         "s_buffer_load_b32" => |w, i, g| buffer_load::<N, 1>(w, i, g),
         "s_buffer_load_b64" => |w, i, g| buffer_load::<N, 2>(w, i, g),
         "s_buffer_load_b96" => |w, i, g| buffer_load::<N, 3>(w, i, g),
@@ -86,18 +90,40 @@ fn load_part<const N: usize>(
     Ok(())
 }
 
-/// A load through a descriptor: words beyond its size read as zero.
-fn buffer_load<const N: usize, const WORDS: usize>(wave: &mut Wave<N>, it: &Instruction, group: &mut Group) -> Outcome {
-    let Operand::Scalar(resource) = it.source[0] else { return Ok(()) };
+/// The address and the bytes of the buffer that a descriptor is of.
+fn buffer<const N: usize>(wave: &Wave<N>, it: &Instruction) -> Option<(u64, u64)> {
+    let Operand::Scalar(resource) = it.source[0] else { return None };
     let word = |k: usize| wave.scalars[(resource as usize + k) & 127];
     let base = u64::from(word(0)) | u64::from(word(1) & 0xffff) << 32;
     let stride = u64::from(word(1) >> 16 & 0x3fff);
-    let size = u64::from(word(2)) * stride.max(1);
+    Some((base, u64::from(word(2)) * stride.max(1)))
+}
+
+/// A load of a part of a word through a descriptor; zero beyond its size.
+fn buffer_load_part<const N: usize>(
+    wave: &mut Wave<N>,
+    it: &Instruction,
+    group: &mut Group,
+    bytes: usize,
+    f: impl Fn([u8; 2]) -> u32,
+) -> Outcome {
+    let Some((base, size)) = buffer(wave, it) else { return Ok(()) };
+    let (at, mut value) = (offset(wave, it), [0; 2]);
+    if at.saturating_add(bytes as u64) <= size {
+        read(group, base.wrapping_add(at), &mut value[..bytes])?;
+    }
+    put(wave, it.to, 0, f(value));
+    Ok(())
+}
+
+/// A load through a descriptor: words beyond its size read as zero.
+fn buffer_load<const N: usize, const WORDS: usize>(wave: &mut Wave<N>, it: &Instruction, group: &mut Group) -> Outcome {
+    let Some((base, size)) = buffer(wave, it) else { return Ok(()) };
     let start = offset(wave, it) & !3;
     for word in 0..WORDS {
-        let at = start + 4 * word as u64;
+        let at = start.wrapping_add(4 * word as u64);
         let mut bytes = [0; 4];
-        if at + 4 <= size {
+        if at.saturating_add(4) <= size {
             read(group, (base & !3).wrapping_add(at), &mut bytes)?;
         }
         put(wave, it.to, word, u32::from_le_bytes(bytes));

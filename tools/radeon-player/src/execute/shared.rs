@@ -1,8 +1,10 @@
 //! Instructions of shared memory, and the lanes' exchanges through it.
 
+use super::float::{add_brains, add_halves};
 use super::local::Access;
-use super::memory::{each_lane, lanes};
-use super::wave::{Row, Wave};
+use super::memory::{each_lane, exchange_if_equal, exchange_wide_if_equal, lanes, wide_float};
+use super::vector::{double, single};
+use super::wave::{M0, Row, Wave};
 use super::{Group, Handler, Outcome, Trap};
 use crate::fault::FaultKind;
 use crate::isa::instruction::{Instruction, Operand};
@@ -69,10 +71,10 @@ pub fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
         }
         "ds_add_f32" | "ds_add_rtn_f32" => |w, i, g| atomic32(w, i, g, |old, by, _| float(old, by, |a, b| a + b)),
         "ds_min_f32" | "ds_min_rtn_f32" | "ds_min_num_f32" | "ds_min_num_rtn_f32" => {
-            |w, i, g| atomic32(w, i, g, |old, by, _| float(old, by, f32::min))
+            |w, i, g| atomic32(w, i, g, |old, by, _| float(old, by, single::min))
         }
         "ds_max_f32" | "ds_max_rtn_f32" | "ds_max_num_f32" | "ds_max_num_rtn_f32" => {
-            |w, i, g| atomic32(w, i, g, |old, by, _| float(old, by, f32::max))
+            |w, i, g| atomic32(w, i, g, |old, by, _| float(old, by, single::max))
         }
         "ds_add_u64" | "ds_add_rtn_u64" => |w, i, g| atomic64(w, i, g, |old, by, _| old.wrapping_add(by)),
         "ds_sub_u64" | "ds_sub_rtn_u64" => |w, i, g| atomic64(w, i, g, |old, by, _| old.wrapping_sub(by)),
@@ -90,6 +92,62 @@ pub fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
         "ds_cmpst_b64" | "ds_cmpst_rtn_b64" => {
             |w, i, g| atomic64(w, i, g, |old, is, new| if old == is { new } else { old })
         }
+        "ds_inc_u64" | "ds_inc_rtn_u64" => {
+            |w, i, g| atomic64(w, i, g, |old, top, _| if old >= top { 0 } else { old + 1 })
+        }
+        "ds_dec_u64" | "ds_dec_rtn_u64" => {
+            |w, i, g| atomic64(w, i, g, |old, top, _| if old == 0 || old > top { top } else { old - 1 })
+        }
+        "ds_rsub_u64" | "ds_rsub_rtn_u64" => |w, i, g| atomic64(w, i, g, |old, by, _| by.wrapping_sub(old)),
+        "ds_mskor_b64" | "ds_mskor_rtn_b64" => |w, i, g| atomic64(w, i, g, |old, mask, by| old & !mask | by),
+        "ds_min_f64" | "ds_min_rtn_f64" | "ds_min_num_f64" | "ds_min_num_rtn_f64" => {
+            |w, i, g| atomic64(w, i, g, |old, by, _| wide_float(old, by, double::min))
+        }
+        "ds_max_f64" | "ds_max_rtn_f64" | "ds_max_num_f64" | "ds_max_num_rtn_f64" => {
+            |w, i, g| atomic64(w, i, g, |old, by, _| wide_float(old, by, double::max))
+        }
+        "ds_cmpstore_f32" | "ds_cmpstore_rtn_f32" => |w, i, g| atomic32(w, i, g, exchange_if_equal),
+        "ds_cmpstore_f64" | "ds_cmpstore_rtn_f64" => |w, i, g| atomic64(w, i, g, exchange_wide_if_equal),
+        "ds_cmpst_f32" | "ds_cmpst_rtn_f32" => {
+            |w, i, g| atomic32(w, i, g, |old, is, new| exchange_if_equal(old, new, is))
+        }
+        "ds_cmpst_f64" | "ds_cmpst_rtn_f64" => {
+            |w, i, g| atomic64(w, i, g, |old, is, new| exchange_wide_if_equal(old, new, is))
+        }
+        "ds_cond_sub_u32" | "ds_cond_sub_rtn_u32" => {
+            |w, i, g| atomic32(w, i, g, |old, by, _| old.checked_sub(by).unwrap_or(old))
+        }
+        "ds_sub_clamp_u32" | "ds_sub_clamp_rtn_u32" => |w, i, g| atomic32(w, i, g, |old, by, _| old.saturating_sub(by)),
+        "ds_wrap_rtn_b32" => {
+            |w, i, g| atomic32(w, i, g, |old, by, more| old.checked_sub(by).unwrap_or_else(|| old.wrapping_add(more)))
+        }
+        "ds_pk_add_f16" | "ds_pk_add_rtn_f16" => |w, i, g| atomic32(w, i, g, |old, by, _| add_halves(old, by)),
+        "ds_pk_add_bf16" | "ds_pk_add_rtn_bf16" => |w, i, g| atomic32(w, i, g, |old, by, _| add_brains(old, by)),
+        // Each half is exchanged whose uppermost bit is set in the data, which is not stored.
+        "ds_condxchg32_rtn_b64" => |w, i, g| {
+            atomic64(w, i, g, |old, new, _| {
+                let half = |at: u32| {
+                    let (old, new) = ((old >> at) as u32, (new >> at) as u32);
+                    u64::from(if new >> 31 != 0 { new & 0x7fff_ffff } else { old }) << at
+                };
+                half(0) | half(32)
+            })
+        },
+        "ds_storexchg_2addr_rtn_b32" => |w, i, g| exchange_two::<N, 1>(w, i, g, 4),
+        "ds_storexchg_2addr_stride64_rtn_b32" => |w, i, g| exchange_two::<N, 1>(w, i, g, 256),
+        "ds_storexchg_2addr_rtn_b64" => |w, i, g| exchange_two::<N, 2>(w, i, g, 8),
+        "ds_storexchg_2addr_stride64_rtn_b64" => |w, i, g| exchange_two::<N, 2>(w, i, g, 512),
+        "ds_load_addtid_b32" => |w, i, g| {
+            let Operand::Vector(to) = i.to else { return Ok(()) };
+            let places = places_of_lanes(w, i);
+            read_words::<N, 1>(w, g, to, &places)
+        },
+        "ds_store_addtid_b32" => |w, i, g| {
+            let places = places_of_lanes(w, i);
+            write_words::<N, 1>(w, g, i.source[0], &places)
+        },
+        "ds_append" => |w, i, g| count_lanes(w, i, g, u32::wrapping_add),
+        "ds_consume" => |w, i, g| count_lanes(w, i, g, u32::wrapping_sub),
         "ds_bpermute_b32" => gather,
         "ds_permute_b32" => scatter,
         "ds_swizzle_b32" => swizzle,
@@ -123,6 +181,27 @@ fn of_lane<T>(lane: usize, outcome: Result<T, Box<Trap>>) -> Result<T, Box<Trap>
 fn places<const N: usize>(wave: &Wave<N>, it: &Instruction, offset: u32) -> Row<N> {
     let row = wave.words(it.source[0]);
     std::array::from_fn(|lane| row[lane].wrapping_add(offset))
+}
+
+/// The word of each lane's number, from the place on that m0 names.
+fn places_of_lanes<const N: usize>(wave: &Wave<N>, it: &Instruction) -> Row<N> {
+    let first = (wave.scalars[usize::from(M0)] & 0xffff).wrapping_add(it.offset as u32);
+    std::array::from_fn(|lane| first.wrapping_add(4 * lane as u32))
+}
+
+/// Counts the lanes that are on up or down in a word; all get what was there.
+fn count_lanes<const N: usize>(
+    wave: &mut Wave<N>,
+    it: &Instruction,
+    group: &mut Group,
+    f: fn(u32, u32) -> u32,
+) -> Outcome {
+    let place = (wave.scalars[usize::from(M0)] >> 16).wrapping_add(it.offset as u32);
+    let lanes = wave.exec().count_ones();
+    let change = |old| f(u32::from_le_bytes(old), lanes).to_le_bytes();
+    let old = group.shared.change(wave.index, place as usize, change)?;
+    wave.put(it.to, &[u32::from_le_bytes(old); N]);
+    Ok(())
 }
 
 /// Counts the cycles that lanes wait for each other: those of a pass want different words of the
@@ -270,6 +349,33 @@ fn store_two<const N: usize, const WORDS: usize>(
     let second = places(wave, it, u32::from(it.offset1) * unit);
     write_words::<N, WORDS>(wave, group, it.source[1], &first)?;
     write_words::<N, WORDS>(wave, group, it.source[2], &second)
+}
+
+/// Exchanges values at two places, of so many words each.
+fn exchange_two<const N: usize, const WORDS: usize>(
+    wave: &mut Wave<N>,
+    it: &Instruction,
+    group: &mut Group,
+    unit: u32,
+) -> Outcome {
+    let Operand::Vector(to) = it.to else { return Ok(()) };
+    // All is read before a result is written, which may be over it.
+    let offsets = [it.offset as u32, u32::from(it.offset1)];
+    let places = offsets.map(|offset| places(wave, it, offset * unit));
+    let data = [it.source[1], it.source[2]].map(|operand| match operand {
+        Operand::Vector(first) => std::array::from_fn(|word| wave.vectors[usize::from(first) + word]),
+        _ => [[0; N]; WORDS],
+    });
+    for lane in lanes(wave.exec()) {
+        for (k, (places, data)) in places.iter().zip(&data).enumerate() {
+            for (word, row) in data.iter().enumerate() {
+                let at = places[lane] as usize + 4 * word;
+                let old = of_lane(lane, group.shared.change(wave.index, at, |_: [u8; 4]| row[lane].to_le_bytes()))?;
+                wave.vectors[usize::from(to) + k * WORDS + word][lane] = u32::from_le_bytes(old);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// An atomic: the new value from the old one and the two data.

@@ -11,6 +11,7 @@ use super::{Outcome, Trap};
 use crate::fault::FaultKind;
 use crate::isa::Generation;
 use crate::isa::instruction::{Encoding, Instruction, Operand};
+use crate::isa::tables::registers;
 
 /// What is known of a wave's registers.
 pub struct Strict {
@@ -22,6 +23,9 @@ pub struct Strict {
     /// in any order.
     shared: VecDeque<Registers>,
     generation: Generation,
+    /// Of the instruction looked at last, and of the second of a pair: if it only moves a value,
+    /// the lanes in which that was written.
+    moved: [Option<u64>; 2],
 }
 
 /// Registers that a load fills, none for a store that is counted with loads.
@@ -41,13 +45,7 @@ fn is_scalar(registers: &Registers) -> bool {
 
 /// How many registers a type of a table has, for waves of `lanes`.
 fn words(kind: u8, lanes: usize) -> u16 {
-    match kind {
-        b'q' | b'd' => 2,
-        b'm' => lanes as u16 / 32,
-        b'g' => 16,
-        b'1'..=b'9' => u16::from(kind - b'0'),
-        _ => 1,
-    }
+    if kind == b'm' { lanes as u16 / 32 } else { registers(kind) }
 }
 
 /// Whether two runs of registers have one in common.
@@ -102,9 +100,19 @@ fn results(it: &Instruction, lanes: usize) -> impl Iterator<Item = Registers> {
 
 /// Instructions that read lanes of other numbers than their own, or only some.
 fn reads_other_lanes(it: &Instruction) -> bool {
-    ["v_readlane", "v_readfirstlane", "v_permlane", "ds_bpermute", "ds_permute", "ds_swizzle", "v_writelane"]
-        .iter()
-        .any(|start| it.name.starts_with(start))
+    [
+        "v_readlane",
+        "v_readfirstlane",
+        "v_permlane",
+        "ds_bpermute",
+        "ds_permute",
+        "ds_swizzle",
+        "v_writelane",
+        "v_movrel",
+        "v_swaprel",
+    ]
+    .iter()
+    .any(|start| it.name.starts_with(start))
 }
 
 impl Strict {
@@ -113,7 +121,7 @@ impl Strict {
     pub fn new(generation: Generation, given: usize) -> Self {
         let mut written = Box::new([0; 256]);
         written[..given].fill(u64::MAX);
-        Self { written, memory: VecDeque::new(), shared: VecDeque::new(), generation }
+        Self { written, memory: VecDeque::new(), shared: VecDeque::new(), generation, moved: [None; 2] }
     }
 
     fn waited_for(&self, registers: Registers) -> Outcome {
@@ -128,12 +136,36 @@ impl Strict {
     /// A register that nothing was written to, or that a load is still to fill.
     pub fn before<const N: usize>(&mut self, wave: &Wave<N>, it: &Instruction) -> Outcome {
         self.wait(it);
+        self.moved = [Some(it), it.pair()].map(|it| it.and_then(|it| self.lanes_moved(wave, it)));
+        self.look(wave, it, self.moved[0].is_some())?;
+        it.pair().map_or(Ok(()), |second| self.look(wave, second, self.moved[1].is_some()))
+    }
+
+    /// Of an instruction that only moves a value, or chooses one, the lanes in which that was
+    /// written: what nobody wrote may be moved as long as nothing is computed of it.
+    fn lanes_moved<const N: usize>(&self, wave: &Wave<N>, it: &Instruction) -> Option<u64> {
+        let written = |k: usize| match it.source[k] {
+            Operand::Vector(register) => self.written.get(usize::from(register)).copied().unwrap_or(u64::MAX),
+            _ => u64::MAX,
+        };
+        match it.name {
+            _ if it.dpp.is_some() || it.sdwa.is_some() || it.negate != 0 || it.absolute != 0 => None,
+            "v_mov_b32" => Some(written(0)),
+            "v_cndmask_b32" => {
+                let mask = wave.lanes(it.source[2]);
+                Some(mask & written(1) | !mask & written(0))
+            }
+            _ => None,
+        }
+    }
+
+    fn look<const N: usize>(&self, wave: &Wave<N>, it: &Instruction, moves: bool) -> Outcome {
         let exec = wave.exec();
         for registers in sources(it, N) {
             self.waited_for(registers)?;
             let Operand::Vector(first) = registers.first else { continue };
             // Lanes of a moved source are other ones, or none.
-            if exec == 0 || it.dpp.is_some() && registers.first == it.source[0] || reads_other_lanes(it) {
+            if exec == 0 || moves || it.dpp.is_some() && registers.first == it.source[0] || reads_other_lanes(it) {
                 continue;
             }
             // What puts a byte in a register keeps the others, which may be undefined.
@@ -154,18 +186,33 @@ impl Strict {
                 self.waited_for(registers)?;
             }
         }
-        it.pair().map_or(Ok(()), |second| self.before(wave, second))
+        Ok(())
     }
 
     /// Notes what an instruction has written, by lanes that were on when it began.
     pub fn after<const N: usize>(&mut self, exec: u64, it: &Instruction) {
+        self.note::<N>(exec, it, self.moved[0]);
+        if let Some(second) = it.pair() {
+            self.note::<N>(exec, second, self.moved[1]);
+        }
+    }
+
+    fn note<const N: usize>(&mut self, exec: u64, it: &Instruction, moved: Option<u64>) {
         for registers in results(it, N) {
             let Operand::Vector(first) = registers.first else { continue };
             // Of one lane, which is known in a scalar register only.
             let lanes = if it.name.starts_with("v_writelane") { u64::MAX } else { exec };
             for register in first..(first + registers.count).min(256) {
-                self.written[register as usize] |= lanes;
+                let written = &mut self.written[register as usize];
+                *written = match moved {
+                    Some(known) => *written & !lanes | lanes & known,
+                    None => *written | lanes,
+                };
             }
+        }
+        // Which register m0 leads to is not followed.
+        if it.name.starts_with("v_movrel") || it.name.starts_with("v_swaprel") {
+            self.written.fill(u64::MAX);
         }
         if it.name.starts_with("v_swap")
             && let Operand::Vector(other) = it.source[0]
@@ -176,7 +223,7 @@ impl Strict {
         match it.encoding {
             Encoding::Smem if it.to != Operand::None => self.shared.push_back(filled),
             Encoding::Ds => self.shared.push_back(filled),
-            Encoding::Flat | Encoding::Scratch | Encoding::Global if it.to != Operand::None => {
+            Encoding::Flat | Encoding::Scratch | Encoding::Global | Encoding::Mubuf if it.to != Operand::None => {
                 self.memory.push_back(filled);
                 if it.encoding == Encoding::Flat {
                     self.shared.push_back(filled);
@@ -190,9 +237,6 @@ impl Strict {
         }
         if self.shared.len() > MOST && !self.shared.iter().any(is_scalar) {
             self.shared.pop_front();
-        }
-        if let Some(second) = it.pair() {
-            self.after::<N>(exec, second);
         }
     }
 
@@ -232,5 +276,8 @@ impl Strict {
 }
 
 fn is_load(it: &Instruction) -> bool {
-    matches!(it.encoding, Encoding::Smem | Encoding::Ds | Encoding::Flat | Encoding::Scratch | Encoding::Global)
+    matches!(
+        it.encoding,
+        Encoding::Smem | Encoding::Ds | Encoding::Flat | Encoding::Scratch | Encoding::Global | Encoding::Mubuf
+    )
 }

@@ -35,9 +35,12 @@ pub struct Wave<const N: usize> {
     pub scc: bool,
     /// Index of the next instruction.
     pub next: usize,
+    /// Where the program goes on, if `next` is no index: an address.
+    pub jump: u64,
     /// The wave's number in its workgroup.
     pub index: u32,
-    /// How floats round and which subnormals are kept: MODE's first eight bits.
+    /// The register MODE: how floats round (the lowest four bits) and which subnormals are kept
+    /// (the next four); the rest is not modelled.
     pub mode: u32,
     /// The wave has ended.
     pub done: bool,
@@ -66,6 +69,7 @@ impl<const N: usize> Wave<N> {
             vectors: vectors.try_into().unwrap_or_else(|_| unreachable!("as many as were made")),
             scc: false,
             next: 0,
+            jump: 0,
             index: 0,
             mode: 0,
             waiting: false,
@@ -84,6 +88,11 @@ impl<const N: usize> Wave<N> {
         (self.scc, self.next, self.waiting, self.done, self.strict) = (false, 0, false, false, None);
         // What stopped in the middle of an instruction did not give them back.
         self.rooms.get_or_insert_with(|| Box::new([[[0; N]; 2]; 4]));
+    }
+
+    /// Goes on at an address.
+    pub fn jump_to(&mut self, address: u64) {
+        (self.next, self.jump) = (usize::MAX, address);
     }
 
     /// Which lanes are on.

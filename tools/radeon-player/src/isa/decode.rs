@@ -29,12 +29,33 @@ struct Decoder<'a> {
 /// Decodes the instruction at the start of `code`.
 pub fn decode(generation: Generation, table: &'static Table, code: &[u32]) -> Instruction {
     let decoder = Decoder { generation, table, code };
-    decoder.instruction().unwrap_or_else(|| Instruction {
+    decoder.instruction().filter(has_registers).unwrap_or_else(|| Instruction {
         name: UNDECODABLE,
         size: 4,
         source: [Operand::Literal(decoder.word(0)), Operand::Literal(decoder.word(1)), Operand::None, Operand::None],
         ..Instruction::default()
     })
+}
+
+/// Whether the registers of an instruction exist: values of several may not go beyond the last.
+/// (How many those of matrices are depends on the wave.)
+fn has_registers(it: &Instruction) -> bool {
+    // With a scalar base the address is an offset of one register.
+    let based = it.encoding == Encoding::Global && it.source.iter().any(|it| matches!(it, Operand::Scalar(_)));
+    let exists = |(k, (operand, kind)): (usize, (&Operand, u8))| match operand {
+        Operand::Vector(first) => {
+            let count = match kind {
+                _ if based && k == 0 => 1,
+                _ if it.indexed && it.offset_in_register && k == 0 => 2,
+                kind => super::tables::registers(kind),
+            };
+            // A row beyond the last holds what was taken from other lanes.
+            *first >= 256 || first + count <= 256
+        }
+        _ => true,
+    };
+    it.source.iter().zip(it.signature.bytes()).enumerate().all(exists)
+        && [it.to].iter().zip(it.results.bytes()).enumerate().all(exists)
 }
 
 impl Decoder<'_> {
@@ -65,7 +86,8 @@ impl Decoder<'_> {
             0x36 => self.shared(),
             0x37 if !rdna4 => self.memory(),
             0x3b if rdna4 => self.memory_of_rdna4(),
-            0x38 if !rdna4 => self.start(Encoding::Mubuf, bits(word, 18, 8), 8).map(|(instruction, _)| instruction),
+            0x38 if !rdna4 => self.buffer(),
+            0x31 if rdna4 => self.buffer_of_rdna4(),
             _ => None,
         }
     }
@@ -120,6 +142,8 @@ impl Decoder<'_> {
                 size = 8;
             }
             "s_fmaak_f32" => (instruction.source[2], size) = (constant, 8),
+            "s_setreg_imm32_b32" => (instruction.source[0], size) = (constant, 8),
+            "s_call_b64" | "s_version" => instruction.source[0] = Operand::None,
             _ => {}
         }
         instruction.size = size;
@@ -230,6 +254,9 @@ impl Decoder<'_> {
             if instruction.source[k] == Operand::None {
                 continue;
             }
+            if bits(word, at, 3) > u32::from(Part::ALL) {
+                return None;
+            }
             sources[k] = Part { select: bits(word, at, 3) as u8, signed: bits(word, at + 3, 1) != 0 };
             instruction.negate |= (bits(word, at + 4, 1) as u8) << k;
             instruction.absolute |= (bits(word, at + 5, 1) as u8) << k;
@@ -244,6 +271,9 @@ impl Decoder<'_> {
             }
         } else {
             result = bits(word, 8, 3) as u8;
+            if result > Part::ALL {
+                return None;
+            }
             rest = *[Rest::Zero, Rest::Sign, Rest::Keep].get(bits(word, 11, 2) as usize)?;
             instruction.clamp = bits(word, 13, 1) != 0;
             instruction.scale = bits(word, 14, 2) as u8;
@@ -360,11 +390,17 @@ impl Decoder<'_> {
     fn shared(&self) -> Option<Instruction> {
         let (word, next) = (self.word(0), self.word(1));
         let (mut instruction, row) = self.start(Encoding::Ds, bits(word, 18, 8), 8)?;
+        // The other shared memory, of the whole GPU, is not of compute shaders.
+        if bits(word, 17, 1) != 0 {
+            return None;
+        }
         if !row.results.is_empty() {
             instruction.to = Operand::Vector(bits(next, 24, 8) as u16);
         }
+        let without_address = row.name.contains("addtid");
         for k in 0..row.sources.len().min(3) {
-            instruction.source[k] = Operand::Vector(bits(next, 8 * k as u32, 8) as u16);
+            let field = 8 * (k as u32 + u32::from(without_address));
+            instruction.source[k] = Operand::Vector(bits(next, field, 8) as u16);
         }
         if ["2addr", "read2", "write2", "wrxchg2"].iter().any(|two| row.name.contains(two)) {
             instruction.offset = bits(word, 0, 8) as i32;
@@ -412,6 +448,71 @@ impl Decoder<'_> {
         Some(instruction)
     }
 
+    /// Memory through a descriptor, before RDNA4.
+    fn buffer(&self) -> Option<Instruction> {
+        let (word, next) = (self.word(0), self.word(1));
+        let (mut instruction, row) = self.start(Encoding::Mubuf, bits(word, 18, 8), 8)?;
+        let third = self.generation >= Generation::Rdna3;
+        // A load to shared memory, and one with an answer whether there is a page.
+        let others = if third { bits(next, 21, 1) } else { bits(word, 16, 1) | bits(next, 23, 1) };
+        if others != 0 {
+            return None;
+        }
+        instruction.offset = bits(word, 0, 12) as i32;
+        let flags = if third { bits(next, 22, 2) } else { bits(word, 12, 2) };
+        (instruction.offset_in_register, instruction.indexed) = (flags & 1 != 0, flags & 2 != 0);
+        let registers = [bits(next, 0, 8), bits(next, 8, 8)];
+        let scalars = [bits(next, 16, 5) * 4, bits(next, 24, 8)];
+        self.buffer_operands(&mut instruction, row, registers, scalars, bits(word, 14, 1) != 0)?;
+        Some(instruction)
+    }
+
+    fn buffer_of_rdna4(&self) -> Option<Instruction> {
+        let (word, next, last) = (self.word(0), self.word(1), self.word(2));
+        let (mut instruction, row) = self.start(Encoding::Mubuf, bits(word, 14, 8), 12)?;
+        if bits(word, 22, 1) != 0 {
+            return None; // with an answer whether there is a page
+        }
+        instruction.offset = bits(last, 8, 23) as i32;
+        let flags = bits(next, 30, 2);
+        (instruction.offset_in_register, instruction.indexed) = (flags & 1 != 0, flags & 2 != 0);
+        let registers = [bits(last, 0, 8), bits(next, 0, 8)];
+        let scalars = [bits(next, 9, 9), bits(word, 0, 7)];
+        self.buffer_operands(&mut instruction, row, registers, scalars, bits(next, 20, 1) != 0)?;
+        Some(instruction)
+    }
+
+    /// Operands of an access of a buffer: vector registers of address and data, the descriptor's
+    /// first scalar register, and the source of the scalar offset.
+    fn buffer_operands(
+        &self,
+        instruction: &mut Instruction,
+        row: Row,
+        [address, data]: [u32; 2],
+        [descriptor, offset]: [u32; 2],
+        returns: bool,
+    ) -> Option<()> {
+        // What empties caches has none.
+        if row.sources.is_empty() {
+            (instruction.indexed, instruction.offset_in_register, instruction.offset) = (false, false, 0);
+            return Some(());
+        }
+        let data = Operand::Vector(data as u16);
+        if instruction.indexed || instruction.offset_in_register {
+            instruction.source[0] = Operand::Vector(address as u16);
+        }
+        instruction.source[2] = scalar(self.generation, descriptor);
+        instruction.source[3] = source(self.generation, offset, 0)?;
+        instruction.returns = row.name.contains("atomic") && returns;
+        if row.name.contains("load") {
+            instruction.to = data;
+        } else {
+            instruction.source[1] = data;
+            instruction.to = if instruction.returns { data } else { Operand::None };
+        }
+        Some(())
+    }
+
     /// Operands of a memory access: registers are those of the address, of data and of the result.
     fn address(
         &self,
@@ -424,7 +525,8 @@ impl Decoder<'_> {
     ) {
         let [address, data, to] = registers.map(|register| Operand::Vector(register as u16));
         let base = if base_is_off(base) || instruction.encoding == Encoding::Flat { Operand::None } else { base };
-        let address = if vector { address } else { Operand::None };
+        // Where each lane has the word of its number there is no address.
+        let address = if vector && !row.name.contains("addtid") { address } else { Operand::None };
         let atomic = row.name.contains("atomic");
         if row.name.contains("load") {
             instruction.to = to;
@@ -497,6 +599,10 @@ fn move_lanes(instruction: &mut Instruction, kind: u32, word: u32) -> Option<()>
         for lane in 0..16u8 {
             dpp.from[usize::from(lane)] = lane & 8 | bits(word, 8 + 3 * u32::from(lane & 7), 3) as u8;
         }
+    }
+    // One register is moved.
+    if instruction.signature.starts_with(['q', 'd']) {
+        return None;
     }
     let mut moved = instruction.clone();
     moved.source[0] = Operand::Vector(256);

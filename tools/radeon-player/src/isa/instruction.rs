@@ -114,7 +114,8 @@ pub struct Instruction {
     pub to: Operand,
     /// A second result: the lane mask of carries.
     pub also: Operand,
-    /// Sources, in the assembler's order: address, data, base for memory.
+    /// Sources, in the assembler's order: address, data, base for memory; address, data, descriptor
+    /// and scalar offset for buffers.
     pub source: [Operand; 4],
     /// Which sources are negated, by bit; of packed instructions in their low half.
     pub negate: u8,
@@ -134,6 +135,11 @@ pub struct Instruction {
     pub offset: i32,
     /// Second offset of shared memory.
     pub offset1: u8,
+    /// An access of a buffer has the number of a record in a vector register.
+    pub indexed: bool,
+    /// An access of a buffer has an offset in a vector register, that after the number's if there
+    /// is one.
+    pub offset_in_register: bool,
     /// An atomic returns what memory had before (glc).
     pub returns: bool,
     /// Where the first source comes from.
@@ -232,7 +238,13 @@ impl fmt::Display for Instruction {
         if self.offset1 != 0 {
             write!(f, " offset1:{}", self.offset1)?;
         }
-        for (word, there) in [("clamp", self.clamp), ("dpp", self.dpp.is_some()), ("glc", self.returns)] {
+        for (word, there) in [
+            ("idxen", self.indexed),
+            ("offen", self.offset_in_register),
+            ("clamp", self.clamp),
+            ("dpp", self.dpp.is_some()),
+            ("glc", self.returns),
+        ] {
             if there {
                 write!(f, " {word}")?;
             }

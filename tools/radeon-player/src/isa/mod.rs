@@ -34,6 +34,7 @@ pub struct Program {
     /// Where the first one lies.
     pub address: u64,
     pub(crate) handlers: Handlers,
+    sets_rounding: bool,
 }
 
 impl Program {
@@ -72,7 +73,23 @@ impl Program {
                 instruction.target = index.get(target).copied().unwrap_or(u32::MAX);
             }
         }
-        Ok(Self { code: code[..at].to_vec(), instructions, address, handlers: Handlers::default() })
+        let sets_rounding =
+            instructions.iter().any(|it| matches!(it.name, "s_round_mode" | "s_setreg_b32" | "s_setreg_imm32_b32"));
+        let handlers = Handlers::default();
+        Ok(Self { code: code[..at].to_vec(), instructions, address, handlers, sets_rounding })
+    }
+
+    /// Whether it may change how floats are rounded.
+    #[must_use]
+    pub fn sets_rounding(&self) -> bool {
+        self.sets_rounding
+    }
+
+    /// The index of the instruction at an address.
+    #[must_use]
+    pub fn index_of(&self, address: u64) -> Option<usize> {
+        let at = u32::try_from(address.checked_sub(self.address)?).ok()?;
+        self.instructions.binary_search_by_key(&at, |instruction| instruction.at).ok()
     }
 
     /// The words that were decoded: while they stand in memory, the program holds.
@@ -84,6 +101,6 @@ impl Program {
 
 /// The word that a branch goes to.
 fn branch_target(instruction: &Instruction) -> Option<usize> {
-    (instruction.name == "s_branch" || instruction.name.starts_with("s_cbranch"))
-        .then(|| (i64::from(instruction.at) / 4 + 1 + i64::from(instruction.offset)) as usize)
+    let branches = matches!(instruction.name, "s_branch" | "s_call_b64") || instruction.name.starts_with("s_cbranch");
+    branches.then(|| (i64::from(instruction.at) / 4 + 1 + i64::from(instruction.offset)) as usize)
 }

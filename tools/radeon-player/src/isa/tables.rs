@@ -4,7 +4,7 @@
 //! The tables are text, a line for each instruction: family of the encoding, number, name, types of
 //! results, types of sources. A type is `w` for 32 bits, `h` for 16, `q` for 64, `d` for a float of
 //! 64, `m` for a mask of lanes in scalar registers, and of memory and matrices the number of
-//! registers (`g` for 16).
+//! registers (`g` for 16, `k` for 32).
 
 use super::Generation;
 use super::instruction::Encoding;
@@ -20,6 +20,18 @@ pub struct Row {
     pub results: &'static str,
     /// Types of the sources.
     pub sources: &'static str,
+}
+
+/// How many vector registers a type has.
+#[must_use]
+pub fn registers(kind: u8) -> u16 {
+    match kind {
+        b'q' | b'd' => 2,
+        b'g' => 16,
+        b'k' => 32,
+        b'1'..=b'9' => u16::from(kind - b'0'),
+        _ => 1,
+    }
 }
 
 /// Instructions of a generation by family and number.

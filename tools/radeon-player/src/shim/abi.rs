@@ -175,6 +175,10 @@ pub struct ChunkCommands {
     pub ring: u32,
 }
 
+pub const ENGINE_GRAPHICS: u32 = 0;
+pub const ENGINE_COMPUTE: u32 = 1;
+pub const ENGINE_DMA: u32 = 2;
+
 #[repr(C)]
 pub struct ChunkSyncobj {
     pub handle: u32,

@@ -85,7 +85,8 @@ impl Buffers {
     ///
     /// No such part, or the system's.
     pub fn map(&self, memory: &Memory, handle: u32, offset: u64, address: u64, bytes: u64) -> io::Result<()> {
-        let buffer = self.buffers.get(&handle).filter(|buffer| offset + bytes <= buffer.bytes);
+        let buffer =
+            self.buffers.get(&handle).filter(|buffer| offset.checked_add(bytes).is_some_and(|end| end <= buffer.bytes));
         let buffer =
             buffer.ok_or_else(|| io::Error::other(format!("no {bytes} bytes at {offset} of buffer {handle}")))?;
         if !Memory::covers(address, bytes) {

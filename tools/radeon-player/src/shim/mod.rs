@@ -101,11 +101,13 @@ impl Player {
             }
             // SAFETY: a chunk of this kind.
             let commands = unsafe { &*(chunk.data as *const abi::ChunkCommands) };
-            if commands.engine > 1 {
-                eprintln!("radeon-player: a submission to engine {} is left out", commands.engine);
-                continue;
-            }
-            if let Err(problem) = queue.submit(commands.address, commands.bytes / 4) {
+            let (address, words) = (commands.address, commands.bytes / 4);
+            let outcome = match commands.engine {
+                abi::ENGINE_GRAPHICS | abi::ENGINE_COMPUTE => queue.submit(address, words),
+                abi::ENGINE_DMA => queue.submit_dma(address, words),
+                other => Err(Problem::Engine(other)),
+            };
+            if let Err(problem) = outcome {
                 self.lose(&problem);
                 // The driver says of this one that its context is to blame, and of `ECANCELED` that
                 // it is not.

@@ -4,7 +4,7 @@ use super::lane::Own;
 
 /// As of `f32`.
 #[inline(always)]
-fn min(a: f64, b: f64) -> f64 {
+pub fn min(a: f64, b: f64) -> f64 {
     let ordered = if a < b { a } else { b };
     let equal = if a == b { f64::from_bits(a.to_bits() | b.to_bits()) } else { ordered };
     let known = if b.is_nan() { a } else { equal };
@@ -13,7 +13,7 @@ fn min(a: f64, b: f64) -> f64 {
 
 /// As of `f32`.
 #[inline(always)]
-fn max(a: f64, b: f64) -> f64 {
+pub fn max(a: f64, b: f64) -> f64 {
     let ordered = if a > b { a } else { b };
     let equal = if a == b { f64::from_bits(a.to_bits() & b.to_bits()) } else { ordered };
     let known = if b.is_nan() { a } else { equal };

@@ -10,6 +10,7 @@
 //! added exactly as far as `f64` goes, and rounded once. Whole numbers are exact.
 
 use super::halves::odd_single;
+use super::small;
 use crate::execute::float::{float_to_half, half_to_float};
 use crate::execute::wave::{Row, Wave};
 use crate::execute::{Group, Handler, Outcome, Trap};
@@ -45,10 +46,18 @@ enum Element {
     Brain,
     Byte,
     Nibble,
+    /// Floats of eight bits.
+    Fp8,
+    Bf8,
 }
 
-/// An operand as 16 rows of 16 numbers.
-fn read<const N: usize>(kind: Element, rows: &[Row<N>], signed: bool, negate: [bool; 2]) -> [[f64; 16]; 16] {
+/// An operand as 16 rows of `K` numbers.
+fn read<const N: usize, const K: usize>(
+    kind: Element,
+    rows: &[Row<N>],
+    signed: bool,
+    negate: [bool; 2],
+) -> [[f64; K]; 16] {
     std::array::from_fn(|row| {
         std::array::from_fn(|k| {
             let negative = |value: f32| f64::from(if negate[k & 1] { -value } else { value });
@@ -59,6 +68,9 @@ fn read<const N: usize>(kind: Element, rows: &[Row<N>], signed: bool, negate: [b
                     let byte = (rows[k / 4][row] >> (8 * (k & 3))) as u8;
                     if signed { f64::from(byte as i8) } else { f64::from(byte) }
                 }
+                // Of these only the third operand has modifiers.
+                Element::Fp8 => f64::from(small::value::<{ small::FP8 }>((rows[k / 4][row] >> (8 * (k & 3))) as u8)),
+                Element::Bf8 => f64::from(small::value::<{ small::BF8 }>((rows[k / 4][row] >> (8 * (k & 3))) as u8)),
                 Element::Nibble => {
                     let moved = rows[k / 8][row] << (28 - 4 * (k & 7));
                     if signed { f64::from(moved as i32 >> 28) } else { f64::from(moved >> 28) }
@@ -69,7 +81,7 @@ fn read<const N: usize>(kind: Element, rows: &[Row<N>], signed: bool, negate: [b
 }
 
 /// The products of one row of the first matrix with all columns, added to sums.
-fn add_products(sums: &mut [f64; 16], row: &[f64; 16], columns: &[[f64; 16]; 16]) {
+fn add_products<const K: usize>(sums: &mut [f64; 16], row: &[f64; K], columns: &[[f64; K]; 16]) {
     // By rows of the second matrix, so that columns go together.
     for (k, &left) in row.iter().enumerate() {
         for (sum, column) in sums.iter_mut().zip(columns) {
@@ -78,16 +90,16 @@ fn add_products(sums: &mut [f64; 16], row: &[f64; 16], columns: &[[f64; 16]; 16]
     }
 }
 
-fn multiply<const N: usize>(
-    kind: Element,
+fn multiply<const N: usize, const K: usize>(
+    kinds: [Element; 2],
     operands: [&[Row<N>]; 2],
     flags: Flags,
     mut before: impl FnMut(usize, usize) -> f64,
     mut after: impl FnMut(usize, usize, f64),
 ) {
     let negate = |k: usize| [flags.negate_low[k], flags.negate_high[k]];
-    let a = read(kind, operands[0], flags.negate_low[0], negate(0));
-    let b = read(kind, operands[1], flags.negate_low[1], negate(1));
+    let a: [[f64; K]; 16] = read(kinds[0], operands[0], flags.negate_low[0], negate(0));
+    let b: [[f64; K]; 16] = read(kinds[1], operands[1], flags.negate_low[1], negate(1));
     let groups = N / 16;
     for (m, row) in a.iter().enumerate() {
         let (register, first) = (m / groups, m % groups * 16);
@@ -105,19 +117,19 @@ fn changed(value: f32, flags: Flags) -> f64 {
     f64::from(if flags.negate_low[2] { -value } else { value })
 }
 
-fn to_single<const N: usize>(kind: Element, rows: Operands<N>, flags: Flags) {
+fn to_single<const N: usize>(kinds: [Element; 2], rows: Operands<N>, flags: Flags) {
     let Operands { out, a, b, c } = rows;
     let before = |register: usize, lane: usize| changed(f32::from_bits(c[register][lane]), flags);
     let after = |register: usize, lane: usize, sum: f64| out[register][lane] = (sum as f32).to_bits();
-    multiply(kind, [a, b], flags, before, after);
+    multiply::<N, 16>(kinds, [a, b], flags, before, after);
 }
 
 fn single_of_halves<const N: usize>(rows: Operands<N>, flags: Flags) {
-    to_single(Element::Half, rows, flags);
+    to_single([Element::Half; 2], rows, flags);
 }
 
 fn single_of_brains<const N: usize>(rows: Operands<N>, flags: Flags) {
-    to_single(Element::Brain, rows, flags);
+    to_single([Element::Brain; 2], rows, flags);
 }
 
 /// Sums of 16 bits, in one half of their registers; the other stays.
@@ -132,7 +144,7 @@ fn half_of_halves<const N: usize>(rows: Operands<N>, flags: Flags) {
     let after = |register: usize, lane: usize, sum: f64| {
         place(&mut out[register][lane], u32::from(float_to_half(odd_single(sum))), flags.high);
     };
-    multiply(Element::Half, [a, b], flags, before, after);
+    multiply::<N, 16>([Element::Half; 2], [a, b], flags, before, after);
 }
 
 fn brain_of_brains<const N: usize>(rows: Operands<N>, flags: Flags) {
@@ -142,25 +154,43 @@ fn brain_of_brains<const N: usize>(rows: Operands<N>, flags: Flags) {
     let after = |register: usize, lane: usize, sum: f64| {
         place(&mut out[register][lane], u32::from(::half::bf16::from_f64(sum).to_bits()), flags.high);
     };
-    multiply(Element::Brain, [a, b], flags, before, after);
+    multiply::<N, 16>([Element::Brain; 2], [a, b], flags, before, after);
 }
 
-fn integers<const N: usize>(kind: Element, rows: Operands<N>, flags: Flags) {
+fn integers<const N: usize, const K: usize>(kind: Element, rows: Operands<N>, flags: Flags) {
     let Operands { out, a, b, c } = rows;
     let before = |register: usize, lane: usize| f64::from(c[register][lane] as i32);
     let after = |register: usize, lane: usize, sum: f64| {
         out[register][lane] = if flags.limit { sum as i32 as u32 } else { sum as i64 as u32 };
     };
     let signs = Flags { negate_low: [flags.negate_low[0], flags.negate_low[1], false], ..Flags::default() };
-    multiply(kind, [a, b], signs, before, after);
+    multiply::<N, K>([kind; 2], [a, b], signs, before, after);
 }
 
 fn bytes<const N: usize>(rows: Operands<N>, flags: Flags) {
-    integers(Element::Byte, rows, flags);
+    integers::<N, 16>(Element::Byte, rows, flags);
 }
 
 fn nibbles<const N: usize>(rows: Operands<N>, flags: Flags) {
-    integers(Element::Nibble, rows, flags);
+    integers::<N, 16>(Element::Nibble, rows, flags);
+}
+
+fn more_nibbles<const N: usize>(rows: Operands<N>, flags: Flags) {
+    integers::<N, 32>(Element::Nibble, rows, flags);
+}
+
+/// The first registers of the result and of the two operands, and of the sums before if they are in
+/// registers, where all that they need are registers.
+fn first_registers(it: &Instruction, counts: [usize; 3]) -> Result<[usize; 3], Box<Trap>> {
+    let [sums, a, b] = counts;
+    let place = |operand: Operand, count: usize| match operand {
+        Operand::Vector(first) if usize::from(first) + count <= 256 => Ok(usize::from(first)),
+        _ => Err(Trap::new(FaultKind::Other("a matrix beyond the last register".to_owned()))),
+    };
+    if let Operand::Vector(_) = it.source[2] {
+        place(it.source[2], sums)?;
+    }
+    Ok([place(it.to, sums)?, place(it.source[0], a)?, place(it.source[1], b)?])
 }
 
 /// Carries out a matrix instruction whose two operands have so many registers. All lanes take part.
@@ -172,12 +202,7 @@ fn run<const N: usize>(
     product: impl Fn(Operands<N>, Flags),
 ) -> Outcome {
     let outputs = 256 / N;
-    let [Operand::Vector(to), Operand::Vector(a), Operand::Vector(b)] =
-        [instruction.to, instruction.source[0], instruction.source[1]]
-    else {
-        return Err(Trap::new(FaultKind::Missing));
-    };
-    let [to, a, b] = [to, a, b].map(usize::from);
+    let [to, a, b] = first_registers(instruction, [outputs, inputs, inputs])?;
     let bits = |bits: u8| [0, 1, 2].map(|k| bits >> k & 1 != 0);
     let flags = Flags {
         negate_low: bits(instruction.negate),
@@ -209,15 +234,10 @@ fn run_spread<const N: usize>(
 ) -> Outcome {
     let outputs = 256 / N;
     let per_lane = inputs * 16 / N;
-    let [Operand::Vector(to), Operand::Vector(a), Operand::Vector(b)] =
-        [instruction.to, instruction.source[0], instruction.source[1]]
-    else {
-        return Err(Trap::new(FaultKind::Missing));
-    };
     if per_lane == 0 {
         return Err(Trap::new(FaultKind::Missing));
     }
-    let [to, a, b] = [to, a, b].map(usize::from);
+    let [to, a, b] = first_registers(instruction, [outputs, per_lane, per_lane])?;
     let bits = |bits: u8| [0, 1, 2].map(|k| bits >> k & 1 != 0);
     let (negate_low, negate_high) = (bits(instruction.negate), bits(instruction.absolute));
     let flags = Flags { negate_low, negate_high, high: false, limit: instruction.clamp };
@@ -264,7 +284,7 @@ fn run_spread<const N: usize>(
 }
 
 macro_rules! matrices {
-    ($name:ident; $($text:literal: $inputs:literal, $product:ident;)*) => {
+    ($name:ident; $($text:literal: $inputs:literal, $product:expr;)*) => {
         match $name {
             $($text => {
                 fn one<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, group: &mut Group) -> Outcome {
@@ -289,6 +309,11 @@ pub(super) fn find<const N: usize>(name: &str) -> Option<Handler<N>> {
         "v_wmma_bf16_16x16x16_bf16": 8, brain_of_brains;
         "v_wmma_i32_16x16x16_iu8": 4, bytes;
         "v_wmma_i32_16x16x16_iu4": 2, nibbles;
+        "v_wmma_i32_16x16x32_iu4": 4, more_nibbles;
+        "v_wmma_f32_16x16x16_fp8_fp8": 4, |rows, flags| to_single([Element::Fp8; 2], rows, flags);
+        "v_wmma_f32_16x16x16_fp8_bf8": 4, |rows, flags| to_single([Element::Fp8, Element::Bf8], rows, flags);
+        "v_wmma_f32_16x16x16_bf8_fp8": 4, |rows, flags| to_single([Element::Bf8, Element::Fp8], rows, flags);
+        "v_wmma_f32_16x16x16_bf8_bf8": 4, |rows, flags| to_single([Element::Bf8; 2], rows, flags);
     }
 }
 
@@ -319,6 +344,48 @@ mod tests {
                 let (groups, sum) = (N / 16, products.sum::<i32>() + 7);
                 assert_eq!(out[m / groups][m % groups * 16 + n] as i32, sum, "{N} lanes, {m} {n}");
             }
+        }
+    }
+
+    /// Rows and columns whose `K` parts are a byte or a nibble each.
+    fn small_operands<const N: usize>(seed: &mut u32) -> ([Row<N>; 4], [Row<N>; 4]) {
+        let mut rows = || -> [Row<N>; 4] {
+            let words: [[u32; 16]; 4] =
+                std::array::from_fn(|_| std::array::from_fn(|_| noise(seed) ^ noise(seed) << 12));
+            words.map(|row| std::array::from_fn(|lane| row[lane % 16]))
+        };
+        (rows(), rows())
+    }
+
+    #[test]
+    fn nibbles_and_small_floats_are_multiplied() {
+        let mut seed = 3;
+        let (a, b) = small_operands::<32>(&mut seed);
+        let (mut out, c) = ([[0; 32]; 8], [[9; 32]; 8]);
+        let flags = Flags { negate_low: [false, true, false], ..Flags::default() };
+        more_nibbles(Operands { out: &mut out, a: &a, b: &b, c: &c }, flags);
+        let nibble = |of: &[Row<32>; 4], row: usize, k: usize| of[k / 8][row] >> (4 * (k % 8)) & 15;
+        for (m, n) in (0..16).flat_map(|m| (0..16).map(move |n| (m, n))) {
+            let sign = |value: u32| if value > 7 { value as i64 - 16 } else { i64::from(value) };
+            let sum: i64 = (0..32).map(|k| i64::from(nibble(&a, m, k)) * sign(nibble(&b, n, k))).sum();
+            assert_eq!(i64::from(out[m / 2][m % 2 * 16 + n] as i32), sum + 9, "{m} {n}");
+        }
+        // No byte is infinite or no number: bit 6 is off.
+        let [a, b] = [a, b].map(|rows| rows.map(|row| row.map(|word| word & 0xbfbf_bfbf)));
+        let (mut out, c) = ([[0; 32]; 8], [[0.5f32.to_bits(); 32]; 8]);
+        to_single([Element::Fp8, Element::Bf8], Operands { out: &mut out, a: &a, b: &b, c: &c }, Flags::default());
+        let byte = |of: &[Row<32>; 4], row: usize, k: usize| (of[k / 4][row] >> (8 * (k % 4))) as u8;
+        for (m, n) in (0..16).flat_map(|m| (0..16).map(move |n| (m, n))) {
+            // In units of 2^-25, the product of the least numbers of both types.
+            let units = |byte: u8, fraction: u32| {
+                let (exponent, low) =
+                    (i64::from(byte >> fraction) & (127 >> fraction), i64::from(byte) & ((1 << fraction) - 1));
+                let size = if exponent == 0 { low } else { (low | 1 << fraction) << (exponent - 1) };
+                if byte & 128 != 0 { -size } else { size }
+            };
+            let sum: i64 = (0..16).map(|k| units(byte(&a, m, k), 3) * units(byte(&b, n, k), 2)).sum();
+            let expected = ((sum + (1 << 24)) as f64 * 2f64.powi(-25)) as f32;
+            assert_eq!(f32::from_bits(out[m / 2][m % 2 * 16 + n]), expected, "{m} {n}");
         }
     }
 

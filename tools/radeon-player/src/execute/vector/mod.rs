@@ -4,10 +4,12 @@
 //! and an expression of one lane. The compiler makes the processor's vector instructions of the
 //! loop over lanes.
 
+mod bytes;
 mod compare;
 mod conversion;
+pub(super) mod directed;
 mod division;
-mod double;
+pub(super) mod double;
 mod half;
 mod halves;
 mod integer;
@@ -15,6 +17,7 @@ mod lane;
 mod matrix;
 mod packed;
 pub(super) mod single;
+mod small;
 mod special;
 
 pub use special::set_side;
@@ -113,6 +116,7 @@ pub fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
     [
         single::find,
         integer::find,
+        bytes::find,
         conversion::find,
         division::find,
         half::find,
@@ -122,6 +126,7 @@ pub fn handler<const N: usize>(name: &str) -> Option<Handler<N>> {
         special::find_masked,
         compare::find,
         matrix::find,
+        small::find,
     ]
     .into_iter()
     .find_map(|find| find(name))

@@ -3,9 +3,10 @@
 use super::halves::{Half, Pair, Wide};
 use super::lane::Own;
 use super::single::{max, maximum, min, minimum};
+use super::small;
 use crate::execute::float::half_to_float;
 use crate::execute::{Group, Handler, Outcome, wave::Wave};
-use crate::isa::instruction::Instruction;
+use crate::isa::instruction::{Encoding, Instruction};
 
 /// Both halves by one function of two values.
 #[inline(always)]
@@ -77,17 +78,41 @@ mod table {
             let sum = brain(a << 16) * brain(b << 16) + brain(a) * brain(b) + brain(u32::from(c) << 16);
             ::half::bf16::from_f64(sum).to_bits()
         }
-        "v_dot2_f32_bf16"(a: u32, b: u32, c: f32) -> f32 {
-            (brain(a << 16) * brain(b << 16) + brain(a) * brain(b) + f64::from(c)) as f32
+    }
+}
+
+/// Which operands of a dot product of integers are signed.
+#[derive(Clone, Copy)]
+struct Signs(u8);
+
+impl Signs {
+    const NONE: u8 = 0;
+    const BOTH: u8 = 1;
+    /// As the encoding has it.
+    const ENCODED: u8 = 2;
+
+    fn of(self, it: &Instruction, k: usize) -> bool {
+        match self.0 {
+            Self::ENCODED => it.negate >> k & 1 != 0,
+            other => other == Self::BOTH,
         }
     }
 }
 
-/// Products of parts of `BITS` bits, added to a sum; which operands are signed, as the encoding has
-/// it.
-fn dot<const N: usize, const BITS: u32>(wave: &mut Wave<N>, instruction: &Instruction, _: &mut Group) -> Outcome {
-    let [a, b, mut sum] = [0, 1, 2].map(|k| wave.words(instruction.source[k]));
-    let [first, second] = [0, 1].map(|k| instruction.negate >> k & 1 != 0);
+/// Products of parts of `BITS` bits, added to a sum.
+fn dot<const N: usize, const BITS: u32, const SIGNS: u8>(
+    wave: &mut Wave<N>,
+    it: &Instruction,
+    _: &mut Group,
+) -> Outcome {
+    let [mut a, mut b] = [0, 1].map(|k| wave.words(it.source[k]));
+    let mut sum = wave.words(if it.encoding == Encoding::Vop3p { it.source[2] } else { it.to });
+    let [first, second] = [0, 1].map(|k| Signs(SIGNS).of(it, k));
+    if BITS == 16 {
+        for (k, row) in [&mut a, &mut b].into_iter().enumerate() {
+            choose_halves(it, k, row);
+        }
+    }
     let part = |word: u32, at: u32, signed: bool| {
         let moved = word << (32 - BITS - BITS * at);
         if signed { i64::from(moved as i32 >> (32 - BITS)) } else { i64::from(moved >> (32 - BITS)) }
@@ -95,7 +120,7 @@ fn dot<const N: usize, const BITS: u32>(wave: &mut Wave<N>, instruction: &Instru
     for lane in 0..N {
         let products = (0..32 / BITS).map(|at| part(a[lane], at, first) * part(b[lane], at, second));
         let exact = products.sum::<i64>();
-        sum[lane] = if !instruction.clamp {
+        sum[lane] = if !it.clamp {
             sum[lane].wrapping_add(exact as u32)
         } else if first || second {
             (i64::from(sum[lane] as i32) + exact).clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as u32
@@ -103,14 +128,78 @@ fn dot<const N: usize, const BITS: u32>(wave: &mut Wave<N>, instruction: &Instru
             (i64::from(sum[lane]) + exact).min(i64::from(u32::MAX)) as u32
         };
     }
-    wave.put(instruction.to, &sum);
+    wave.put(it.to, &sum);
+    Ok(())
+}
+
+/// Puts the halves in their places that the encoding chooses of source `k`.
+fn choose_halves<const N: usize>(it: &Instruction, k: usize, row: &mut [u32; N]) {
+    let [low, high] = [it.high, it.high_of_high].map(|bits| if bits >> k & 1 != 0 { 16 } else { 0 });
+    for word in row {
+        *word = *word >> low & 0xffff | (*word >> high) << 16;
+    }
+}
+
+/// Two products of bfloat16, added to a sum, with the halves and signs that the encoding chooses.
+fn dot_brains<const N: usize>(wave: &mut Wave<N>, it: &Instruction, _: &mut Group) -> Outcome {
+    let [a, b] = [0, 1].map(|k| {
+        let mut row = wave.words(it.source[k]);
+        choose_halves(it, k, &mut row);
+        let turn = u32::from(it.negate >> k & 1) << 15 | u32::from(it.absolute >> k & 1) << 31;
+        row.map(|word| word ^ turn)
+    });
+    let c = sum_with_signs(wave, it);
+    let row = std::array::from_fn(|lane| {
+        let [a, b] = [a[lane], b[lane]];
+        (brain(a << 16) * brain(b << 16) + brain(a) * brain(b) + f64::from(c[lane])) as f32
+    });
+    wave.put_floats(it, row);
+    Ok(())
+}
+
+/// The third operand of a dot product of small floats: of packed encodings the bits of absolute
+/// values are those of the high halves, of which it has none.
+fn sum_with_signs<const N: usize>(wave: &Wave<N>, it: &Instruction) -> [f32; N] {
+    let keep = if it.absolute >> 2 & 1 != 0 { 0x7fff_ffff } else { u32::MAX };
+    let turn = if it.negate >> 2 & 1 != 0 { 0x8000_0000 } else { 0 };
+    wave.words(it.source[2]).map(|word| f32::from_bits(word & keep ^ turn))
+}
+
+/// Four products of floats of eight bits, added to a sum.
+fn dot_small<const N: usize, const A: u32, const B: u32>(
+    wave: &mut Wave<N>,
+    it: &Instruction,
+    _: &mut Group,
+) -> Outcome {
+    let [a, b] = [0, 1].map(|k| wave.words(it.source[k]));
+    let c = sum_with_signs(wave, it);
+    let row = std::array::from_fn(|lane| {
+        let products = (0..4).map(|at| {
+            let [a, b] = [a[lane], b[lane]].map(|word| (word >> (8 * at)) as u8);
+            f64::from(small::value::<A>(a)) * f64::from(small::value::<B>(b))
+        });
+        (products.sum::<f64>() + f64::from(c[lane])) as f32
+    });
+    wave.put_floats(it, row);
     Ok(())
 }
 
 pub(super) fn find<const N: usize>(name: &str) -> Option<Handler<N>> {
-    match name {
-        "v_dot4_u32_u8" | "v_dot4_i32_iu8" => Some(dot::<N, 8>),
-        "v_dot8_u32_u4" | "v_dot8_i32_iu4" => Some(dot::<N, 4>),
-        _ => table::find(name),
-    }
+    use small::{BF8, FP8};
+    Some(match name {
+        "v_dot2_u32_u16" => dot::<N, 16, { Signs::NONE }>,
+        "v_dot2_i32_i16" => dot::<N, 16, { Signs::BOTH }>,
+        "v_dot4_u32_u8" => dot::<N, 8, { Signs::NONE }>,
+        "v_dot4_i32_i8" | "v_dot4c_i32_i8" => dot::<N, 8, { Signs::BOTH }>,
+        "v_dot4_i32_iu8" => dot::<N, 8, { Signs::ENCODED }>,
+        "v_dot8_u32_u4" => dot::<N, 4, { Signs::NONE }>,
+        "v_dot8_i32_i4" => dot::<N, 4, { Signs::BOTH }>,
+        "v_dot8_i32_iu4" => dot::<N, 4, { Signs::ENCODED }>,
+        "v_dot2_f32_bf16" => dot_brains,
+        "v_dot4_f32_fp8_fp8" => dot_small::<N, FP8, FP8>,
+        "v_dot4_f32_fp8_bf8" => dot_small::<N, FP8, BF8>,
+        "v_dot4_f32_bf8_fp8" => dot_small::<N, BF8, FP8>,
+        "v_dot4_f32_bf8_bf8" => dot_small::<N, BF8, BF8>,
+        _ => return table::find(name),
+    })
 }

@@ -92,7 +92,39 @@ fn fix_quotient(quotient: f32, denominator: f32, numerator: f32) -> f32 {
     }
 }
 
+/// The face of a cube that a direction points to, the coordinates on it, and twice the coordinate
+/// across it.
+#[inline(always)]
+fn cube(x: f32, y: f32, z: f32) -> [f32; 4] {
+    let sign = |value: f32| if value < 0.0 { -1.0 } else { 1.0 };
+    let behind = |value: f32| if value < 0.0 { 1.0 } else { 0.0 };
+    if z.abs() >= x.abs() && z.abs() >= y.abs() {
+        [4.0 + behind(z), x * sign(z), -y, 2.0 * z]
+    } else if y.abs() >= x.abs() {
+        [2.0 + behind(y), x, z * sign(y), 2.0 * y]
+    } else {
+        [behind(x), -z * sign(x), -y, 2.0 * x]
+    }
+}
+
+/// A product of lighting: the least number where it is to have no effect.
+#[inline(always)]
+fn lit(a: f32, b: f32, c: f32) -> f32 {
+    if b == f32::MIN || b == f32::NEG_INFINITY || b.is_nan() || c <= 0.0 || c.is_nan() {
+        f32::MIN
+    } else {
+        legacy(a, b)
+    }
+}
+
 super::operations! {
+    "v_cubeid_f32"(a: f32, b: f32, c: f32) -> f32 { cube(a, b, c)[0] }
+    "v_cubesc_f32"(a: f32, b: f32, c: f32) -> f32 { cube(a, b, c)[1] }
+    "v_cubetc_f32"(a: f32, b: f32, c: f32) -> f32 { cube(a, b, c)[2] }
+    "v_cubema_f32"(a: f32, b: f32, c: f32) -> f32 { cube(a, b, c)[3] }
+    "v_mullit_f32"(a: f32, b: f32, c: f32) -> f32 { lit(a, b, c) }
+    "v_mad_legacy_f32"(a: f32, b: f32, c: f32) -> f32 { legacy(a, b) + c }
+    "v_mac_legacy_f32"(a: f32, b: f32, c: Own<f32>) -> f32 { legacy(a, b) + c.0 }
     "v_add_f32"(a: f32, b: f32) -> f32 { a + b }
     "v_sub_f32"(a: f32, b: f32) -> f32 { a - b }
     "v_subrev_f32"(a: f32, b: f32) -> f32 { b - a }
@@ -104,7 +136,7 @@ super::operations! {
     "v_fmac_f32"(a: f32, b: f32, c: Own<f32>) -> f32 { a.mul_add(b, c.0) }
     "v_fma_dx9_zero_f32" | "v_fma_legacy_f32"(a: f32, b: f32, c: f32) -> f32 { fma_legacy(a, b, c) }
     "v_fmac_dx9_zero_f32" | "v_fmac_legacy_f32"(a: f32, b: f32, c: Own<f32>) -> f32 { fma_legacy(a, b, c.0) }
-    "v_mad_f32"(a: f32, b: f32, c: f32) -> f32 { a * b + c }
+    "v_mad_f32" | "v_madak_f32" | "v_madmk_f32"(a: f32, b: f32, c: f32) -> f32 { a * b + c }
     "v_mac_f32"(a: f32, b: f32, c: Own<f32>) -> f32 { a * b + c.0 }
     "v_min3_f32" | "v_min3_num_f32"(a: f32, b: f32, c: f32) -> f32 { min(min(a, b), c) }
     "v_max3_f32" | "v_max3_num_f32"(a: f32, b: f32, c: f32) -> f32 { max(max(a, b), c) }
