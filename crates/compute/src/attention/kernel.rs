@@ -12,7 +12,7 @@
 use crate::attention::dropout::{Dropout, DropoutParams};
 use crate::attention::matrix::{Matrix, Plane};
 use crate::attention::spec::{PATCH, Role, Spec};
-use crate::attention::worker::{Patch, Worker, scaled};
+use crate::attention::worker::{Drawn, Patch, Worker, scaled};
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
 use crate::view::View;
 use dml_engine::interface::U32;
@@ -172,6 +172,29 @@ impl<'b> Parameters<'b> {
             Some(worker.dropout_factors(drawn, self.dropout.as_ref()?.boost))
         }
     }
+
+    /// Dropout factors of a column of the weights, by its index in the patch. The decisions are
+    /// drawn at once, as bits.
+    fn dropout_columns(
+        &self,
+        worker: &Worker<'b>,
+        column0: Value<'b>,
+        query: Value<'b>,
+    ) -> impl Fn(Value<'b>) -> Option<Vec<Value<'b>>> {
+        let drawn = self.dropout.as_ref().map(|DropoutParams { seed, offset, keep, .. }| {
+            worker.drawn(column0, [seed.load(0), offset.load(0)], query, *keep)
+        });
+        move |j| match (&drawn, &self.dropout) {
+            (Some(Drawn::Bits(drawn)), Some(dropout)) => Some(worker.dropout_column(*drawn, j, dropout.boost)),
+            _ => None,
+        }
+    }
+}
+
+/// The product of each number of a column and its factor; the column itself without factors.
+fn scaled_column<'b>(column: Vec<Value<'b>>, factors: Option<Vec<Value<'b>>>) -> Vec<Value<'b>> {
+    let Some(factors) = factors else { return column };
+    column.into_iter().zip(factors).map(|(x, y)| x * y).collect()
 }
 
 /// `softmax(scores) @ x`, and the log-sum-exp of each row.
@@ -195,11 +218,44 @@ fn forward<'b>(
     // exp(score - maximum).
     let (largest, shares) = (start(f64::NEG_INFINITY), start(0.0));
     let (first, end) = worker.visible();
+    let largest_of = |scores: &Patch<'b>| {
+        scores.iter().map(|row| row.iter().copied().reduce(|x, y| x.max(y)).unwrap_or(row[0])).collect()
+    };
     b.for_(first, end, worker.spec.columns(), |column0| {
+        if worker.spec.parks_sums {
+            let factors = operands.dropout_columns(worker, column0, query);
+            let scores = operands.scores(worker, [&left(), &right()], &bias, column0);
+            let own = largest_of(&scores);
+            worker.store_weights(&scores);
+            let now = worker.reduce_rows(own, |x, y| x.max(y));
+            let mut bases = Vec::new();
+            for (i, &now) in now.iter().enumerate() {
+                let before = largest[i].get();
+                let now = before.max(now);
+                let base = now.eq(f64::NEG_INFINITY).select(now.like(0.0), now);
+                let shrink = worker.exp(before - base);
+                shares[i].set(shares[i].get() * shrink);
+                largest[i].set(now);
+                worker.shrink(i, shrink);
+                bases.push(base);
+            }
+            let sums = start(0.0);
+            worker.replace_weights(|j, scores| {
+                let weights: Vec<Value> = scores.iter().zip(&bases).map(|(&s, &base)| worker.exp(s - base)).collect();
+                for (sum, &weight) in sums.iter().zip(&weights) {
+                    sum.set(sum.get() + weight);
+                }
+                scaled_column(weights, factors(j))
+            });
+            for (share, sum) in shares.iter().zip(&sums) {
+                share.set(share.get() + sum.get());
+            }
+            worker.accumulate_stored(&x(), column0);
+            return;
+        }
         let factors = operands.dropout_factors(worker, column0, query);
         let scores = operands.scores(worker, [&left(), &right()], &bias, column0);
-        let own = scores.iter().map(|row| row.iter().copied().reduce(|x, y| x.max(y)).unwrap_or(row[0])).collect();
-        let now = worker.reduce_rows(own, |x, y| x.max(y));
+        let now = worker.reduce_rows(largest_of(&scores), |x, y| x.max(y));
         let mut weights = Patch::new();
         for (i, row) in scores.iter().enumerate() {
             let before = largest[i].get();
@@ -252,6 +308,31 @@ impl<'b> Gradient<'_, 'b> {
         let deltas = worker.hoisted(|| o.deltas.map(|p| of_head(p, worker, query)));
         let (first, end) = worker.visible();
         worker.b.for_(first, end, worker.spec.columns(), |column0| {
+            if worker.spec.parks_sums {
+                let factors = o.dropout_columns(worker, column0, query);
+                worker.store_weights(&o.scores(worker, [&left(), &right()], &bias, column0));
+                let needs_gradients = worker.spec.role.needs_gradients();
+                worker.replace_weights(|j, scores| {
+                    let exp = |s, log| worker.exp(s - log);
+                    let weights = worker.column_with_queries([column0, j], &scores, saved(), exp);
+                    if needs_gradients { weights } else { scaled_column(weights, factors(j)) }
+                });
+                if let (Some((left, right)), Some(deltas)) = (gradients(), deltas()) {
+                    let slopes = worker.product(&left, &right, column0, o.depth2);
+                    for j in 0..PATCH {
+                        let slopes = slopes.iter().map(|row| row[j as usize]).collect();
+                        let j = worker.b.u32(j);
+                        worker.replace_column(j, |weights| {
+                            let slope = |g: Value<'b>, delta| (g - delta) * o.scale;
+                            let slopes = scaled_column(slopes, factors(j));
+                            let slopes = worker.column_with_queries([column0, j], &slopes, deltas, slope);
+                            scaled_column(weights, Some(slopes))
+                        });
+                    }
+                }
+                worker.accumulate_stored(&x(), column0);
+                return;
+            }
             let factors = o.dropout_factors(worker, column0, query);
             let scores = o.scores(worker, [&left(), &right()], &bias, column0);
             let weights = worker.with_queries(&scores, column0, saved(), |s, log| worker.exp(s - log));
@@ -291,9 +372,13 @@ mod tests {
                 (DType::F64, Some(DType::F64), ScalarType::U32, 64, 64),
                 (DType::BF16, None, ScalarType::U32, 64, 64),
             ] {
-                for (flag, few_registers, parks_sums) in
-                    [(false, false, false), (true, false, false), (true, true, false), (false, true, true)]
-                {
+                for (flag, few_registers, parks_sums) in [
+                    (false, false, false),
+                    (true, false, false),
+                    (true, true, false),
+                    (false, true, true),
+                    (true, true, true),
+                ] {
                     let (vector_loads, prefetch) = (flag, flag && !few_registers);
                     let spec = Spec {
                         role,

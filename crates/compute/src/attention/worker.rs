@@ -290,7 +290,22 @@ impl<'b> Worker<'b> {
         patch.iter().enumerate().map(row).collect()
     }
 
-    /// `f` of every element and a number of its query, loaded from `queries`.
+    /// `f` of a column of the patch, by row, and a number of each element's query, loaded from
+    /// `numbers`. `j` is the column's index in the patch.
+    pub fn column_with_queries(
+        &self,
+        [column0, j]: [Value<'b>; 2],
+        column: &[Value<'b>],
+        numbers: Pointer<'b>,
+        f: impl Fn(Value<'b>, Value<'b>) -> Value<'b>,
+    ) -> Vec<Value<'b>> {
+        let load = |at: Value<'b>, limit: Value<'b>| numbers.load(at.min(limit - 1).cast(ScalarType::U64));
+        let of_column = self.spec.role.transposed().then(|| load(self.column(column0, 0) + j, self.columns));
+        let of_query = |i: u32| of_column.unwrap_or_else(|| load(self.row(i), self.rows));
+        column.iter().zip(0..).map(|(&x, i)| f(x, of_query(i))).collect()
+    }
+
+    /// `f` of every element and a number of its query, loaded from `numbers`.
     pub fn with_queries(
         &self,
         patch: &Patch<'b>,
@@ -347,6 +362,15 @@ impl<'b> Worker<'b> {
         Drawn::Bits(all.get())
     }
 
+    /// As [`dropout_factors`](Self::dropout_factors), of column `j` of the patch, by row.
+    pub fn dropout_column(&self, drawn: Value<'b>, j: Value<'b>, boost: Value<'b>) -> Vec<Value<'b>> {
+        let factor = |i: u32| {
+            let bit = if self.spec.role.transposed() { j * PATCH + i } else { j + i * PATCH };
+            ((drawn >> bit) & 1).ne(0).select(boost, 0)
+        };
+        (0..PATCH).map(factor).collect()
+    }
+
     /// `boost` where a weight is kept, and 0 elsewhere.
     pub fn dropout_factors(&self, drawn: &Drawn<'b>, boost: Value<'b>) -> Patch<'b> {
         let factor = |i: u32, j: u32| {
@@ -388,6 +412,21 @@ impl<'b> Worker<'b> {
         }
     }
 
+    /// Replaces the weights that this invocation stored, a column of its patch at a time: `f` gets
+    /// the column's index in the patch, and its weights by row.
+    pub fn replace_weights(&self, f: impl Fn(Value<'b>, Vec<Value<'b>>) -> Vec<Value<'b>>) {
+        self.b.for_(0u32, self.b.u32(PATCH), 1, |j| self.replace_column(j, |column| f(j, column)));
+    }
+
+    /// Replaces column `j` of the weights that this invocation stored.
+    pub fn replace_column(&self, j: Value<'b>, f: impl FnOnce(Vec<Value<'b>>) -> Vec<Value<'b>>) {
+        // An invocation's columns are adjacent.
+        let at = self.weights_at(0) + j * pitch(self.spec.rows());
+        let column = self.weights.load(at);
+        let column = f((0..PATCH as u8).map(|i| column.lane(i)).collect());
+        self.weights.store(at, self.b.vector(&column));
+    }
+
     /// The weights that this invocation stored last.
     pub fn load_weights(&self) -> Patch<'b> {
         let columns: Vec<Value> = (0..PATCH).map(|j| self.weights.load(self.weights_at(j))).collect();
@@ -396,9 +435,14 @@ impl<'b> Worker<'b> {
 
     /// Accumulates `weights @ x[column0..]`.
     pub fn accumulate(&self, weights: &Patch<'b>, x: &Plane<'b>, column0: Value<'b>) {
+        self.store_weights(weights);
+        self.accumulate_stored(x, column0);
+    }
+
+    /// Accumulates `weights @ x[column0..]` with the weights that invocations have stored.
+    pub fn accumulate_stored(&self, x: &Plane<'b>, column0: Value<'b>) {
         let (b, spec) = (self.b, &self.spec);
         let (width, staged_rows, pitch) = (spec.width, spec.staged_rows(), pitch(spec.rows()));
-        self.store_weights(weights);
         self.take_back();
         let prefetch = Prefetch::new(b, spec.prefetch, || self.load_x(x, column0));
         b.for_(0u32, b.u32(spec.columns()), staged_rows, |first| {

@@ -6,6 +6,7 @@ use super::code::{Id, aligned};
 use super::emitter::Emitter;
 use super::type_key::TypeKey;
 use crate::ir::*;
+use crate::types::ScalarType;
 use rspirv::spirv::{Op, StorageClass};
 
 /// The parameter block in memory.
@@ -14,6 +15,8 @@ pub(super) struct ParamBlock {
     pub(super) base: Id,
     /// The types of its members.
     pub(super) members: Vec<Id>,
+    /// Their positions in bytes.
+    pub(super) offsets: Vec<u32>,
 }
 
 /// What a loop replaced: the ids of values before it.
@@ -23,15 +26,23 @@ impl Emitter<'_> {
     /// Loads the scalar parameters that a loop's body uses. The ids that they had before are
     /// returned, for [`restore`](Self::restore) after the body.
     pub(super) fn reload_params(&mut self, body: &Block) -> Replaced {
-        let Some(ParamBlock { base, members }) = &self.reloaded else { return Vec::new() };
-        let (base, members) = (*base, members.clone());
+        let Some(ParamBlock { base, members, offsets }) = &self.reloaded else { return Vec::new() };
+        let (base, members, offsets) = (*base, members.clone(), offsets.clone());
         let mut is_used = vec![false; self.k.values.len()];
         mark(body, self.k, &mut is_used);
         let mut replaced = Vec::new();
         for (id, value) in self.k.values.iter().enumerate() {
             let Inst::Param(p) = value.inst else { continue };
             if is_used[id] {
-                let value = self.load_param(base, StorageClass::PhysicalStorageBuffer, members[p as usize], p, true);
+                let (class, member) = (StorageClass::PhysicalStorageBuffer, members[p as usize]);
+                let value = match self.unknown_zero {
+                    Some(zero) if self.narrow_offsets => {
+                        let pointer = self.code.ty(TypeKey::Pointer(class, member));
+                        let address = self.address(base, pointer, offsets[p as usize], zero);
+                        self.load(member, address, aligned(self.k.params[p as usize].kind.bytes()))
+                    }
+                    _ => self.load_param(base, class, member, p, true),
+                };
                 replaced.push((id as ValueId, std::mem::replace(&mut self.values[id], value)));
             }
         }
@@ -43,6 +54,18 @@ impl Emitter<'_> {
         for (id, before) in replaced {
             self.values[id as usize] = before;
         }
+    }
+
+    /// A pointer of a type to `offset` bytes behind `base`. The offset is a sum of 32 bits with a
+    /// zero that compilers do not know: as a constant it would be kept from before the loops.
+    fn address(&mut self, base: Id, pointer: Id, offset: u32, zero: Id) -> Id {
+        let (word, wide) = (self.code.scalar(ScalarType::U32), self.code.scalar(ScalarType::U64));
+        let offset = self.code.u32(offset);
+        let offset = self.code.op(Op::BitwiseOr, word, &[offset, zero]);
+        let offset = self.code.op(Op::UConvert, wide, &[offset]);
+        let base = self.code.op(Op::ConvertPtrToU, wide, &[base]);
+        let sum = self.code.op(Op::IAdd, wide, &[base, offset]);
+        self.code.op(Op::ConvertUToPtr, pointer, &[sum])
     }
 
     /// Loads parameter `p`, a member of the block at `base`.

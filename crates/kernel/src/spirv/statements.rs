@@ -19,7 +19,11 @@ impl Emitter<'_> {
 
     fn statement(&mut self, stmt: &Stmt) {
         match *stmt {
-            Stmt::Def(id) => self.values[id as usize] = self.value(id),
+            Stmt::Def(id) => {
+                let replaced = self.make_constants(id);
+                self.values[id as usize] = self.value(id);
+                self.restore(replaced);
+            }
             Stmt::DefPointer(id) => self.moved_pointer(id),
             Stmt::SetVar { var, index, value } => self.store_var(var, index, value),
             Stmt::Store { pointer, index, value } => self.store_element(pointer, index, value),
@@ -64,6 +68,7 @@ impl Emitter<'_> {
         self.code.b.loop_merge(merge, next, control, []).expect("a block is open");
         self.jump(first);
         self.open(first);
+        self.loops += 1;
         self.block(test);
         let cond = self.v(cond);
         self.code.b.branch_conditional(cond, inside, merge, []).expect("a block is open");
@@ -71,6 +76,7 @@ impl Emitter<'_> {
         let replaced = self.reload_params(body);
         self.block(body);
         self.restore(replaced);
+        self.loops -= 1;
         if !self.terminated {
             self.jump(next);
         }
