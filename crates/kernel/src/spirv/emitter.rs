@@ -72,8 +72,6 @@ pub(super) struct Emitter<'k> {
     pub(super) makes_constants: bool,
     /// A zero (u32) that compilers do not know, if one is used.
     pub(super) unknown_zero: Option<Id>,
-    /// Number of open loops.
-    pub(super) loops: u32,
     /// Whether the open block has ended with a return.
     pub(super) terminated: bool,
 }
@@ -82,6 +80,7 @@ impl<'k> Emitter<'k> {
     fn new(k: &'k Kernel, target: &Target) -> Self {
         // Matrix registers exist in Vulkan's memory model only.
         let memory_model = if k.matrices.is_empty() { MemoryModel::GLSL450 } else { MemoryModel::Vulkan };
+        let makes_constants = target.reloads_params && late_constants::are_many(k);
         let needs = Needs { workgroup_invocations: k.workgroup_size.iter().product(), ..Needs::default() };
         Emitter {
             k,
@@ -94,10 +93,9 @@ impl<'k> Emitter<'k> {
             matrices: Vec::new(),
             products: Vec::new(),
             reloads_params: target.reloads_params,
-            narrow_offsets: target.reloads_params && target.narrow_offsets,
-            makes_constants: target.reloads_params && late_constants::are_many(k),
+            narrow_offsets: target.reloads_params && (target.narrow_offsets || makes_constants),
+            makes_constants,
             unknown_zero: None,
-            loops: 0,
             reloaded: None,
             terminated: false,
         }

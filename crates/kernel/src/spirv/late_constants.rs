@@ -2,9 +2,10 @@
 //! for these load such a constant before the loops, for no instruction but a move takes it as an
 //! operand, and it keeps two registers until the loops end.
 //!
-//! One half is joined with a zero that compilers do not know, or they would find the constant again.
+//! One half is joined with a zero that compilers do not know, or they would find the constant
+//! again.
 
-use super::code::Id;
+use super::code::{Code, Id};
 use super::emitter::Emitter;
 use super::reload::Replaced;
 use super::type_key::TypeKey;
@@ -52,36 +53,52 @@ fn is_wide_constant(k: &Kernel, id: ValueId) -> bool {
     ty.scalar == ScalarType::F64 && matches!(inst, Inst::ConstFloat(_))
 }
 
+impl Code {
+    /// A constant of f64. In a loop that makes them, it is new each time.
+    pub(super) fn wide_constant(&mut self, bits: u64) -> Id {
+        let Some(zero) = self.late_zero else { return self.constant(ScalarType::F64, bits) };
+        let (word, wide) = (self.scalar(ScalarType::U32), self.scalar(ScalarType::F64));
+        let words = self.ty(TypeKey::Plain(Type { scalar: ScalarType::U32, lanes: 2 }));
+        let (low, high) = (self.u32(bits as u32), self.u32((bits >> 32) as u32));
+        let high = self.op(Op::BitwiseOr, word, &[high, zero]);
+        let both = self.op(Op::CompositeConstruct, words, &[low, high]);
+        self.op(Op::Bitcast, wide, &[both])
+    }
+}
+
 impl Emitter<'_> {
-    /// Makes the constants of f64 that a value in a loop is computed from. The ids that they had
-    /// before are returned, for [`restore`](Self::restore) after the value.
-    pub(super) fn make_constants(&mut self, id: ValueId) -> Replaced {
+    /// Makes the constants of f64 among the operands of a statement, and loads its parameters
+    /// again, if it is in a loop that makes constants. The ids that they had before are returned,
+    /// for [`restore`](Self::restore) after the statement.
+    pub(super) fn make_operands(&mut self, stmt: &Stmt) -> Replaced {
         let mut used = Vec::new();
-        if self.loops == 0 || !self.makes_constants {
-            return used;
-        }
-        let Some(zero) = self.unknown_zero else { return used };
+        let Some(zero) = self.code.late_zero else { return used };
         let k = self.k;
-        k.values[id as usize].inst.map(|operand| {
-            if is_wide_constant(k, operand) && used.iter().all(|&(other, _)| other != operand) {
+        let mut add = |operand: ValueId| {
+            let is_param = matches!(k.values[operand as usize].inst, Inst::Param(_));
+            if (is_param || is_wide_constant(k, operand)) && used.iter().all(|&(other, _)| other != operand) {
                 used.push((operand, 0));
             }
             operand
-        });
-        for (constant, before) in &mut used {
-            let Inst::ConstFloat(bits) = k.values[*constant as usize].inst else { continue };
-            let made = self.made(bits, zero);
-            *before = std::mem::replace(&mut self.values[*constant as usize], made);
+        };
+        match *stmt {
+            Stmt::Def(id) => {
+                k.values[id as usize].inst.map(add);
+            }
+            Stmt::SetVar { value, .. } => {
+                add(value);
+            }
+            _ => {}
+        }
+        for (operand, before) in &mut used {
+            let made = match k.values[*operand as usize].inst {
+                Inst::ConstFloat(bits) => Some(self.code.wide_constant(bits)),
+                Inst::Param(p) => self.reloaded_param(p, zero),
+                _ => None,
+            };
+            let id = &mut self.values[*operand as usize];
+            *before = std::mem::replace(id, made.unwrap_or(*id));
         }
         used
-    }
-
-    fn made(&mut self, bits: u64, zero: Id) -> Id {
-        let (word, wide) = (self.code.scalar(ScalarType::U32), self.code.scalar(ScalarType::F64));
-        let words = self.code.ty(TypeKey::Plain(Type { scalar: ScalarType::U32, lanes: 2 }));
-        let (low, high) = (self.code.u32(bits as u32), self.code.u32((bits >> 32) as u32));
-        let high = self.code.op(Op::BitwiseOr, word, &[high, zero]);
-        let both = self.code.op(Op::CompositeConstruct, words, &[low, high]);
-        self.code.op(Op::Bitcast, wide, &[both])
     }
 }

@@ -6,7 +6,7 @@ use super::code::{Id, aligned};
 use super::emitter::Emitter;
 use super::type_key::TypeKey;
 use crate::ir::*;
-use crate::types::ScalarType;
+use crate::types::{ScalarType, Word};
 use rspirv::spirv::{Op, StorageClass};
 
 /// The parameter block in memory.
@@ -26,27 +26,44 @@ impl Emitter<'_> {
     /// Loads the scalar parameters that a loop's body uses. The ids that they had before are
     /// returned, for [`restore`](Self::restore) after the body.
     pub(super) fn reload_params(&mut self, body: &Block) -> Replaced {
-        let Some(ParamBlock { base, members, offsets }) = &self.reloaded else { return Vec::new() };
-        let (base, members, offsets) = (*base, members.clone(), offsets.clone());
+        let Some(ParamBlock { base, members, .. }) = &self.reloaded else { return Vec::new() };
+        if self.code.late_zero.is_some() {
+            return Vec::new(); // Each statement loads what it uses.
+        }
+        let (base, members) = (*base, members.clone());
         let mut is_used = vec![false; self.k.values.len()];
         mark(body, self.k, &mut is_used);
         let mut replaced = Vec::new();
         for (id, value) in self.k.values.iter().enumerate() {
             let Inst::Param(p) = value.inst else { continue };
             if is_used[id] {
-                let (class, member) = (StorageClass::PhysicalStorageBuffer, members[p as usize]);
-                let value = match self.unknown_zero {
-                    Some(zero) if self.narrow_offsets => {
-                        let pointer = self.code.ty(TypeKey::Pointer(class, member));
-                        let address = self.address(base, pointer, offsets[p as usize], zero);
-                        self.load(member, address, aligned(self.k.params[p as usize].kind.bytes()))
-                    }
-                    _ => self.load_param(base, class, member, p, true),
+                let narrow = self.unknown_zero.filter(|_| self.narrow_offsets);
+                let value = match narrow.and_then(|zero| self.reloaded_param(p, zero)) {
+                    Some(value) => value,
+                    None => self.load_param(base, StorageClass::PhysicalStorageBuffer, members[p as usize], p, true),
                 };
                 replaced.push((id as ValueId, std::mem::replace(&mut self.values[id], value)));
             }
         }
         replaced
+    }
+
+    /// Loads parameter `p` from an address with an offset of 32 bits, if parameters are in memory.
+    pub(super) fn reloaded_param(&mut self, p: u32, zero: Id) -> Option<Id> {
+        let ParamBlock { base, members, offsets } = self.reloaded.as_ref()?;
+        let (base, member, offset) = (*base, members[p as usize], offsets[p as usize]);
+        let ty = self.code.ty(TypeKey::Pointer(StorageClass::PhysicalStorageBuffer, member));
+        let address = self.address(base, ty, offset, zero);
+        Some(self.load(member, address, aligned(self.k.params[p as usize].kind.bytes())))
+    }
+
+    /// Loads the address of a pointer again, if it is a parameter and the open loop makes its
+    /// constants: such a loop needs all registers.
+    pub(super) fn reloaded_pointer(&mut self, pointer: PointerId) -> Option<Id> {
+        let info = self.k.pointers[pointer as usize];
+        let PointerBase::Param(p) = info.base else { return None };
+        let value = self.reloaded_param(p, self.code.late_zero?)?;
+        Some(if info.word == Word::Full(ScalarType::U32) { value } else { self.retyped(value, info.word, 1) })
     }
 
     /// Ends the use of reloaded parameters.
