@@ -12,12 +12,12 @@
 use crate::attention::dropout::{Dropout, DropoutParams};
 use crate::attention::matrix::{Matrix, Plane};
 use crate::attention::spec::{PATCH, Role, Spec};
-use crate::attention::worker::{Patch, Worker, scaled};
+use crate::attention::worker::{Drawn, Patch, Worker, scaled};
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
 use crate::view::View;
 use dml_engine::interface::U32;
 use dml_engine::{ArgumentBlock, Parameter, parameters};
-use dml_kernel::{Builder, DType, Pointer, ScalarType, Value, math};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Shared, Value, math};
 
 /// Parameter: the log-sum-exp of each query. The forward pass writes it, the gradients read it.
 struct Saved;
@@ -172,6 +172,23 @@ impl<'b> Parameters<'b> {
             Some(worker.dropout_factors(drawn, self.dropout.as_ref()?.boost))
         }
     }
+
+    /// Applies dropout to a weight, by its row and column in the patch. The decisions are drawn at
+    /// once, as bits.
+    fn dropout_by_place(
+        &self,
+        worker: &Worker<'b>,
+        column0: Value<'b>,
+        query: Value<'b>,
+    ) -> impl Fn(Value<'b>, [Value<'b>; 2]) -> Value<'b> {
+        let drawn = self.dropout.as_ref().map(|DropoutParams { seed, offset, keep, .. }| {
+            worker.drawn(column0, [seed.load(0), offset.load(0)], query, *keep)
+        });
+        move |weight, place| match (&drawn, &self.dropout) {
+            (Some(Drawn::Bits(drawn)), Some(dropout)) => weight * worker.dropout_factor(*drawn, place, dropout.boost),
+            _ => weight,
+        }
+    }
 }
 
 /// `softmax(scores) @ x`, and the log-sum-exp of each row.
@@ -191,6 +208,66 @@ fn forward<'b>(
     let bias = worker.hoisted(|| operands.bias.as_ref().map(|m| m.plane(batch, head)));
     let compute = worker.spec.dtype.compute();
     let start = |x: f64| (0..PATCH).map(|_| b.var(b.float(compute, x))).collect::<Vec<_>>();
+    let largest_of = |scores: &Patch<'b>| {
+        scores.iter().map(|row| row.iter().copied().reduce(|x, y| x.max(y)).unwrap_or(row[0])).collect::<Vec<_>>()
+    };
+    let saved = || of_head(operands.saved, worker, query);
+    let save = |saved: Pointer<'b>, row: Value<'b>, total: Value<'b>, largest: &dyn Fn() -> Value<'b>| {
+        let log = total.eq(0.0).select(total.like(f64::INFINITY), largest() + math::log(total));
+        b.if_(first_slice & worker.patch_column.eq(0) & row.lt(worker.rows), || {
+            saved.store(row.cast(ScalarType::U64), log)
+        });
+    };
+    if worker.spec.parks_sums {
+        // The same, with all numbers of rows in shared memory, and rows one after the other.
+        let load = |(memory, at): (Shared<'b>, Value<'b>)| memory.load(at);
+        let set = |(memory, at): (Shared<'b>, Value<'b>), x| memory.store(at, x);
+        let largest = |i| worker.waiting(0, i);
+        let share = |i| worker.waiting(1, i);
+        let base = |i| worker.waiting(2, i);
+        let sum = |i| worker.waiting(3, i);
+        worker.repeat(PATCH, 1, |i| {
+            set(largest(i), b.float(compute, f64::NEG_INFINITY));
+            set(share(i), b.float(compute, 0.0));
+        });
+        let (first, end) = worker.visible();
+        b.for_(first, end, worker.spec.columns(), |column0| {
+            let dropped = operands.dropout_by_place(worker, column0, query);
+            let scores = operands.scores(worker, [&left(), &right()], &bias, column0);
+            worker.store_weights(&scores);
+            worker.put_numbers(&largest_of(&scores));
+            worker.each_row(
+                |x, y| x.max(y),
+                |i, now| {
+                    let before = load(largest(i));
+                    let now = before.max(now);
+                    let from = now.eq(f64::NEG_INFINITY).select(now.like(0.0), now);
+                    let shrink = worker.exp(before - from);
+                    set(share(i), load(share(i)) * shrink);
+                    set(largest(i), now);
+                    set(base(i), from);
+                    set(sum(i), from.like(0.0));
+                    worker.shrink_parked(i, shrink);
+                },
+            );
+            worker.replace_weights(|score, [i, j]| {
+                let weight = worker.exp(score - load(base(i)));
+                set(sum(i), load(sum(i)) + weight);
+                dropped(weight, [i, j])
+            });
+            worker.repeat(PATCH, 1, |i| set(share(i), load(share(i)) + load(sum(i))));
+            worker.accumulate_stored(&x(), column0);
+        });
+        worker.put_numbers(&(0..PATCH).map(|i| load(share(b.u32(i)))).collect::<Vec<_>>());
+        worker.each_row(
+            |x, y| x + y,
+            |i, total| {
+                save(saved(), worker.row(0) + i, total, &|| load(largest(i)));
+                worker.store_parked(&out(), i, Some(total));
+            },
+        );
+        return;
+    }
     // For each row: the running maximum of the scores, and this invocation's partial sum of
     // exp(score - maximum).
     let (largest, shares) = (start(f64::NEG_INFINITY), start(0.0));
@@ -198,8 +275,7 @@ fn forward<'b>(
     b.for_(first, end, worker.spec.columns(), |column0| {
         let factors = operands.dropout_factors(worker, column0, query);
         let scores = operands.scores(worker, [&left(), &right()], &bias, column0);
-        let own = scores.iter().map(|row| row.iter().copied().reduce(|x, y| x.max(y)).unwrap_or(row[0])).collect();
-        let now = worker.reduce_rows(own, |x, y| x.max(y));
+        let now = worker.reduce_rows(largest_of(&scores), |x, y| x.max(y));
         let mut weights = Patch::new();
         for (i, row) in scores.iter().enumerate() {
             let before = largest[i].get();
@@ -219,13 +295,9 @@ fn forward<'b>(
     });
     let totals = worker.reduce_rows(shares.iter().map(|s| s.get()).collect(), |x, y| x + y);
     worker.afterwards(|| {
-        let saved = of_head(operands.saved, worker, query);
+        let saved = saved();
         for (i, &total) in totals.iter().enumerate() {
-            let row = worker.row(i as u32);
-            let log = total.eq(0.0).select(total.like(f64::INFINITY), largest[i].get() + math::log(total));
-            b.if_(first_slice & worker.patch_column.eq(0) & row.lt(worker.rows), || {
-                saved.store(row.cast(ScalarType::U64), log)
-            });
+            save(saved, worker.row(i as u32), total, &|| largest[i].get());
         }
         worker.store(&out(), Some(&totals));
     });
@@ -252,6 +324,30 @@ impl<'b> Gradient<'_, 'b> {
         let deltas = worker.hoisted(|| o.deltas.map(|p| of_head(p, worker, query)));
         let (first, end) = worker.visible();
         worker.b.for_(first, end, worker.spec.columns(), |column0| {
+            if worker.spec.parks_sums {
+                let dropped = o.dropout_by_place(worker, column0, query);
+                worker.store_weights(&o.scores(worker, [&left(), &right()], &bias, column0));
+                let needs_gradients = worker.spec.role.needs_gradients();
+                worker.replace_weights(|score, place| {
+                    let weight = worker.exp(score - worker.of_query(column0, place, saved()));
+                    if needs_gradients { weight } else { dropped(weight, place) }
+                });
+                if let (Some((left, right)), Some(deltas)) = (gradients(), deltas()) {
+                    let slopes = worker.product(&left, &right, column0, o.depth2);
+                    for j in 0..PATCH {
+                        worker.replace_column(worker.b.u32(j), |weights| {
+                            let changed = weights.iter().zip(&slopes).zip(0..).map(|((&weight, row), i)| {
+                                let place = [i, j].map(|k| worker.b.u32(k));
+                                let delta = worker.of_query(column0, place, deltas);
+                                weight * ((dropped(row[j as usize], place) - delta) * o.scale)
+                            });
+                            changed.collect()
+                        });
+                    }
+                }
+                worker.accumulate_stored(&x(), column0);
+                return;
+            }
             let factors = o.dropout_factors(worker, column0, query);
             let scores = o.scores(worker, [&left(), &right()], &bias, column0);
             let weights = worker.with_queries(&scores, column0, saved(), |s, log| worker.exp(s - log));
@@ -291,9 +387,13 @@ mod tests {
                 (DType::F64, Some(DType::F64), ScalarType::U32, 64, 64),
                 (DType::BF16, None, ScalarType::U32, 64, 64),
             ] {
-                for (flag, few_registers, parks_sums) in
-                    [(false, false, false), (true, false, false), (true, true, false), (false, true, true)]
-                {
+                for (flag, few_registers, parks_sums) in [
+                    (false, false, false),
+                    (true, false, false),
+                    (true, true, false),
+                    (false, true, true),
+                    (true, true, true),
+                ] {
                     let (vector_loads, prefetch) = (flag, flag && !few_registers);
                     let spec = Spec {
                         role,

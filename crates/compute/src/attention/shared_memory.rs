@@ -1,14 +1,16 @@
 //! The layout of a workgroup's shared memory in attention.
 
-use crate::attention::spec::{ACROSS, PATCH, Spec};
+use crate::attention::spec::{ACROSS, PATCH, Role, Spec};
 use dml_kernel::Value;
 
-/// Sizes of shared memory in elements: tiles, weights, numbers, and accumulators that wait.
-pub fn shared(spec: &Spec) -> [u32; 4] {
+/// Sizes of shared memory in elements: tiles, weights, numbers, accumulators that wait, and what
+/// waits with them of the softmax.
+pub fn shared(spec: &Spec) -> [u32; 5] {
     let tiles =
         (PATCH * spec.depth * (pitch(spec.rows()) + pitch(spec.columns()))).max(spec.staged_rows() * spec.width);
     let parked = if spec.parks_sums { spec.rows() * spec.width } else { 0 };
-    [tiles, PATCH * spec.columns() * pitch(spec.rows()), spec.rows() * ACROSS, parked]
+    let softmax = if spec.parks_sums && spec.role == Role::Forward { 4 * spec.rows() * ACROSS } else { 0 };
+    [tiles, PATCH * spec.columns() * pitch(spec.rows()), spec.rows() * ACROSS, parked, softmax]
 }
 
 /// Bytes of shared memory of a workgroup.

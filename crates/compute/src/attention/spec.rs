@@ -74,7 +74,7 @@ pub struct Spec {
     /// scores, and the addresses of matrices are computed where they are used.
     pub few_registers: bool,
     /// For adapters whose registers do not hold the smallest tile either: accumulators wait in
-    /// shared memory while scores are computed.
+    /// shared memory while scores are computed, and scores while one at a time becomes a weight.
     pub parks_sums: bool,
 }
 

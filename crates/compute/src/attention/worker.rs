@@ -44,6 +44,9 @@ pub struct Worker<'b> {
     /// Where they wait while scores are computed, if they do: vectors by row, then vector of
     /// columns, then invocation.
     parked: Option<Shared<'b>>,
+    /// Of each row the numbers of the softmax, if they wait too: by number, then row of the patch,
+    /// then invocation.
+    softmax: Option<Shared<'b>>,
 }
 
 /// Which weights of a patch are kept, by query and key.
@@ -71,7 +74,7 @@ impl<'b> Worker<'b> {
     ) -> Worker<'b> {
         let compute = spec.dtype.compute();
         let lane = b.local_id(0);
-        let [tiles, weights, numbers, parked] = shared(&spec);
+        let [tiles, weights, numbers, parked, softmax] = shared(&spec);
         let zeros = |n: u32| (0..n).map(|_| b.var(b.float(compute, 0.0))).collect::<Vec<_>>();
         let worker = Worker {
             b,
@@ -89,8 +92,13 @@ impl<'b> Worker<'b> {
             numbers: b.shared(compute, 1, numbers),
             sums: (0..PATCH).map(|_| zeros(spec.width / ACROSS)).collect(),
             parked: spec.parks_sums.then(|| b.shared(compute, PATCH as u8, parked / PATCH)),
+            softmax: (softmax > 0).then(|| b.shared(compute, 1, softmax)),
         };
-        worker.park();
+        if spec.parks_sums {
+            // In a loop of its own, so that no position is kept from here on.
+            let zeros = b.vector(&[b.float(compute, 0.0); PATCH as usize]);
+            worker.repeat(PATCH, 1, |i| worker.parked_row(i).for_each(|(parked, at)| parked.store(at, zeros)));
+        }
         worker
     }
 
@@ -116,6 +124,15 @@ impl<'b> Worker<'b> {
             let vector = parked.load(at);
             sums.iter().zip(0..).for_each(|(sum, lane)| sum.set(vector.lane(lane)));
         }
+    }
+
+    /// A loop from 0 to `count`. Compilers that know the end unroll it, and keep what iterations
+    /// have in common, such as positions: where registers do not even hold accumulators, a zero
+    /// that they do not know is added. (No axis has 2^31 workgroups.)
+    pub fn repeat(&self, count: u32, step: u32, body: impl FnOnce(Value<'b>)) {
+        let count = self.b.u32(count);
+        let end = if self.spec.parks_sums { count + (self.b.group_id(0) >> 31) } else { count };
+        self.b.for_(0u32, end, step, body);
     }
 
     /// A value that a loop uses, computed once before the loop; or where registers are few at each
@@ -162,17 +179,35 @@ impl<'b> Worker<'b> {
 
     /// Reduces each row with `join` over the invocations of the row, all of which get the result.
     pub fn reduce_rows(&self, own: Vec<Value<'b>>, join: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) -> Vec<Value<'b>> {
-        let row_start = |i: u32| self.row_of_tile(i) * ACROSS;
-        for (i, &x) in own.iter().enumerate() {
-            self.numbers.store(row_start(i as u32) + self.patch_column, x);
+        self.put_numbers(&own);
+        (0..own.len() as u32).map(|i| self.reduced(|| self.row_of_tile(i), &join)).collect()
+    }
+
+    /// Gives a number of each row of the patch to the row's other invocations.
+    pub fn put_numbers(&self, own: &[Value<'b>]) {
+        for (&x, i) in own.iter().zip(0..) {
+            self.numbers.store(self.row_of_tile(i) * ACROSS + self.patch_column, x);
         }
         self.b.barrier();
-        (0..own.len() as u32)
-            .map(|i| {
-                let row: Vec<Value> = (0..ACROSS).map(|k| self.numbers.load(row_start(i) + k)).collect();
-                row[1..].iter().fold(row[0], |x, &y| join(x, y))
-            })
-            .collect()
+    }
+
+    /// A row of the tile's numbers, reduced.
+    fn reduced(&self, row: impl Fn() -> Value<'b>, join: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) -> Value<'b> {
+        let row: Vec<Value> = (0..ACROSS).map(|k| self.numbers.load(row() * ACROSS + k)).collect();
+        row[1..].iter().fold(row[0], |x, &y| join(x, y))
+    }
+
+    /// Runs `body` for each row of the patch, one after the other: it gets the row's index in the
+    /// patch, and the row's [numbers](Self::put_numbers), reduced.
+    pub fn each_row(&self, join: impl Fn(Value<'b>, Value<'b>) -> Value<'b>, body: impl FnOnce(Value<'b>, Value<'b>)) {
+        self.repeat(PATCH, 1, |i| body(i, self.reduced(|| self.row_of_tile(0) + i, join)));
+    }
+
+    /// A number of the softmax that waits in shared memory, of row `i` of the patch: its memory,
+    /// and the position there.
+    pub fn waiting(&self, number: u32, i: Value<'b>) -> (Shared<'b>, Value<'b>) {
+        let softmax = self.softmax.unwrap_or(self.numbers);
+        (softmax, self.b.local_id(0) + (i + number * PATCH) * self.spec.threads)
     }
 
     /// Inner products, of `depth` elements, of the tile's rows of `left` with the rows of `right`
@@ -290,7 +325,17 @@ impl<'b> Worker<'b> {
         patch.iter().enumerate().map(row).collect()
     }
 
-    /// `f` of every element and a number of its query, loaded from `queries`.
+    /// The number, of those at `numbers`, of the query of row `i` and column `j` of the patch.
+    pub fn of_query(&self, column0: Value<'b>, [i, j]: [Value<'b>; 2], numbers: Pointer<'b>) -> Value<'b> {
+        let (at, limit) = if self.spec.role.transposed() {
+            (self.column(column0, 0) + j, self.columns)
+        } else {
+            (self.row(0) + i, self.rows)
+        };
+        numbers.load(at.min(limit - 1).cast(ScalarType::U64))
+    }
+
+    /// `f` of every element and a number of its query, loaded from `numbers`.
     pub fn with_queries(
         &self,
         patch: &Patch<'b>,
@@ -347,6 +392,12 @@ impl<'b> Worker<'b> {
         Drawn::Bits(all.get())
     }
 
+    /// As [`dropout_factors`](Self::dropout_factors), of row `i` and column `j` of the patch.
+    pub fn dropout_factor(&self, drawn: Value<'b>, [i, j]: [Value<'b>; 2], boost: Value<'b>) -> Value<'b> {
+        let bit = if self.spec.role.transposed() { j * PATCH + i } else { i * PATCH + j };
+        ((drawn >> bit) & 1).ne(0).select(boost, 0)
+    }
+
     /// `boost` where a weight is kept, and 0 elsewhere.
     pub fn dropout_factors(&self, drawn: &Drawn<'b>, boost: Value<'b>) -> Patch<'b> {
         let factor = |i: u32, j: u32| {
@@ -360,16 +411,24 @@ impl<'b> Worker<'b> {
         (0..PATCH).map(|i| (0..PATCH).map(|j| factor(i, j)).collect()).collect()
     }
 
+    /// Of row `i` of the patch, vectors of accumulators that wait in shared memory.
+    fn parked_row(&self, i: Value<'b>) -> impl Iterator<Item = (Shared<'b>, Value<'b>)> {
+        let vectors = self.spec.width / (ACROSS * PATCH);
+        let at = move |n: u32| self.b.local_id(0) + (i * vectors + n) * self.spec.threads;
+        (0..vectors).filter_map(move |n| Some((self.parked?, at(n))))
+    }
+
+    /// Multiplies the accumulators of row `i` of the patch that wait in shared memory.
+    pub fn shrink_parked(&self, i: Value<'b>, factor: Value<'b>) {
+        for (parked, at) in self.parked_row(i) {
+            let vector = parked.load(at);
+            let lanes: Vec<Value> = (0..PATCH as u8).map(|lane| vector.lane(lane) * factor).collect();
+            parked.store(at, self.b.vector(&lanes));
+        }
+    }
+
     /// Multiplies the accumulators of row `i` of the patch.
     pub fn shrink(&self, i: usize, factor: Value<'b>) {
-        if self.spec.parks_sums {
-            for (_, _, parked, at) in self.parked().filter(|&(row, ..)| row == i) {
-                let vector = parked.load(at);
-                let lanes: Vec<Value> = (0..PATCH as u8).map(|lane| vector.lane(lane) * factor).collect();
-                parked.store(at, self.b.vector(&lanes));
-            }
-            return;
-        }
         for sum in &self.sums[i] {
             sum.set(sum.get() * factor);
         }
@@ -388,6 +447,27 @@ impl<'b> Worker<'b> {
         }
     }
 
+    /// Replaces the weights that this invocation stored, one at a time: `f` gets a weight, and its
+    /// row and column in the patch.
+    pub fn replace_weights(&self, f: impl Fn(Value<'b>, [Value<'b>; 2]) -> Value<'b>) {
+        self.repeat(PATCH * PATCH, 1, |n| {
+            let (i, j) = (n % PATCH, n / PATCH);
+            let at = self.weights_at(0) + j * pitch(self.spec.rows());
+            let column = self.weights.load(at);
+            let weight = (1..PATCH).fold(column.lane(0), |x, lane| i.eq(lane).select(column.lane(lane as u8), x));
+            self.weights.store_lane(at, i, f(weight, [i, j]));
+        });
+    }
+
+    /// Replaces column `j` of the weights that this invocation stored.
+    pub fn replace_column(&self, j: Value<'b>, f: impl FnOnce(Vec<Value<'b>>) -> Vec<Value<'b>>) {
+        // An invocation's columns are adjacent.
+        let at = self.weights_at(0) + j * pitch(self.spec.rows());
+        let column = self.weights.load(at);
+        let column = f((0..PATCH as u8).map(|i| column.lane(i)).collect());
+        self.weights.store(at, self.b.vector(&column));
+    }
+
     /// The weights that this invocation stored last.
     pub fn load_weights(&self) -> Patch<'b> {
         let columns: Vec<Value> = (0..PATCH).map(|j| self.weights.load(self.weights_at(j))).collect();
@@ -396,12 +476,17 @@ impl<'b> Worker<'b> {
 
     /// Accumulates `weights @ x[column0..]`.
     pub fn accumulate(&self, weights: &Patch<'b>, x: &Plane<'b>, column0: Value<'b>) {
+        self.store_weights(weights);
+        self.accumulate_stored(x, column0);
+    }
+
+    /// Accumulates `weights @ x[column0..]` with the weights that invocations have stored.
+    pub fn accumulate_stored(&self, x: &Plane<'b>, column0: Value<'b>) {
         let (b, spec) = (self.b, &self.spec);
         let (width, staged_rows, pitch) = (spec.width, spec.staged_rows(), pitch(spec.rows()));
-        self.store_weights(weights);
         self.take_back();
         let prefetch = Prefetch::new(b, spec.prefetch, || self.load_x(x, column0));
-        b.for_(0u32, b.u32(spec.columns()), staged_rows, |first| {
+        self.repeat(spec.columns(), staged_rows, |first| {
             let now = prefetch.current(|| self.load_x(x, column0 + first));
             self.store_x(&now);
             b.barrier();
@@ -460,10 +545,28 @@ impl<'b> Worker<'b> {
         if self.spec.dtype.bytes() == 2 { (x * LOG2_E).fast_exp2() } else { math::exp(x) }
     }
 
+    /// Stores the accumulators of row `i` of the patch that wait in shared memory, as
+    /// [`store`](Self::store) does.
+    pub fn store_parked(&self, out: &Plane<'b>, i: Value<'b>, total: Option<Value<'b>>) {
+        let at = self.row(0) + i;
+        for ((parked, place), n) in self.parked_row(i).zip(0..) {
+            let vector = parked.load(place);
+            for c in 0..PATCH {
+                let column = self.x0 + self.column_of_tile(n * PATCH + c);
+                let sum = vector.lane(c as u8);
+                let value = total.map_or(sum, |t| t.eq(0.0).select(t.like(0.0), sum / t));
+                self.b.if_(at.lt(self.rows) & column.lt(self.width), || out.store(at, column, value));
+            }
+        }
+    }
+
     /// Stores the accumulators, divided by their rows' totals. A row whose total is 0 has no
     /// visible column: its output is 0.
     pub fn store(&self, out: &Plane<'b>, totals: Option<&[Value<'b>]>) {
-        self.take_back();
+        if self.spec.parks_sums {
+            self.repeat(PATCH, 1, |i| self.store_parked(out, i, None));
+            return;
+        }
         for (i, row) in self.sums.iter().enumerate() {
             let at = self.row(i as u32);
             for (n, sum) in row.iter().enumerate() {

@@ -4,6 +4,7 @@
 use crate::fft::shape::Shape;
 use dml_kernel::math::complex::Complex;
 use dml_kernel::{Builder, Shared, Value};
+use std::cell::Cell;
 
 /// The line of an invocation. A line of `length` numbers has `length / radix` butterflies in a
 /// stage of a radix; its lanes take them in turns.
@@ -18,6 +19,10 @@ pub struct Line<'b> {
     pub lane: Value<'b>,
     /// Index of the line in its workgroup.
     pub line: Value<'b>,
+    /// Positions are computed anew for each use, so that none takes a register between uses.
+    pub recomputes: bool,
+    /// How often that was done.
+    pub uses: Cell<u32>,
 }
 
 impl<'b> Line<'b> {
@@ -28,8 +33,19 @@ impl<'b> Line<'b> {
 
     /// The invocation's butterflies in a stage, and whether each may be out of range.
     pub fn butterflies(&self, radix: u32) -> Vec<(Value<'b>, bool)> {
-        let (count, lanes) = (self.count(radix), self.shape.lanes);
-        (0..count.div_ceil(lanes)).map(|turn| (self.lane + turn * lanes, (turn + 1) * lanes > count)).collect()
+        let (count, lanes, lane) = (self.count(radix), self.shape.lanes, self.lane());
+        (0..count.div_ceil(lanes)).map(|turn| (lane + turn * lanes, (turn + 1) * lanes > count)).collect()
+    }
+
+    /// The index of the invocation in its line, where positions are recomputed plus another zero
+    /// each time: compilers would find positions again that they have computed before.
+    fn lane(&self) -> Value<'b> {
+        if !self.recomputes {
+            return self.lane;
+        }
+        self.uses.set(self.uses.get() + 1);
+        // No axis has 2^31 workgroups.
+        self.lane + (self.b.group_id(0) >> 31) * self.uses.get()
     }
 
     /// Runs `then` if the butterfly is in range.

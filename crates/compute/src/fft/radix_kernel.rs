@@ -24,6 +24,7 @@ use dml_engine::{AddressRange, parameters};
 use dml_kernel::dense::folded;
 use dml_kernel::math::complex::{Complex, mul};
 use dml_kernel::{Builder, DType, ScalarType, Shared, Value};
+use std::cell::Cell;
 
 /// Transforms lines in one pass. If `twiddle_order` is given, result `k` of a line is multiplied by
 /// the root of unity of order `twiddle_order` with exponent `k` times the line's position.
@@ -49,6 +50,7 @@ pub fn run(cx: &Context, limits: &Limits, lines: &Lines, stages: &Stages, twiddl
         inverse: lines.inverse,
         has_twiddles: twiddle_order.is_some(),
         partial: lines.stored < stages.length,
+        recomputes: cx.device.info().capabilities.registers.is_some_and(|file| file.are_few_and_all()),
     };
     let table = if spec.radices.len() > 1 { Some(twiddles::of_stages(cx, real_dtype, &spec.radices)?) } else { None };
     let roots = twiddle_order.map(|order| twiddles::of_order(cx, real_dtype, order as u64)).transpose()?;
@@ -88,6 +90,8 @@ struct Pass {
     has_twiddles: bool,
     /// Some results of a line are not stored.
     partial: bool,
+    /// For adapters with few registers: positions are computed anew for each use.
+    recomputes: bool,
 }
 
 parameters! {
@@ -156,7 +160,7 @@ impl KernelSpec for Pass {
             b,
             spec: self,
             p: &p,
-            line: Line { b, shape: self.shape, length, lane, line },
+            line: Line { b, shape: self.shape, length, lane, line, recomputes: self.recomputes, uses: Cell::new(0) },
             valid: wanted.lt(p.lines),
             input: offsets[0],
             out: offsets[1],
@@ -307,6 +311,7 @@ mod tests {
             inverse: false,
             has_twiddles: false,
             partial: false,
+            recomputes: false,
         };
         let three = layout(3, ScalarType::U64);
         for pass in [
@@ -328,7 +333,8 @@ mod tests {
             },
             Pass { real_dtype: DType::F64, layout: three, store: Store::HalfSpectrum, ..plain.clone() },
             Pass { real_dtype: DType::F64, layout: three, store: Store::FullSpectrum, ..plain.clone() },
-            Pass { load: Load::HalfSpectrum, store: Store::Real, inverse: true, ..plain },
+            Pass { load: Load::HalfSpectrum, store: Store::Real, inverse: true, ..plain.clone() },
+            Pass { recomputes: true, ..plain },
         ] {
             accepted(&pass.build());
         }

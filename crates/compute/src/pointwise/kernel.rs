@@ -142,6 +142,13 @@ fn lanes(tensors: &[&View], constants: u32, heavy: bool) -> u32 {
     if tensors.iter().enumerate().all(aligned) { lanes as u32 } else { 1 }
 }
 
+/// Whether an invocation computes one element at a time for the sake of its registers: of f64 in
+/// software, and where registers are few, since a number takes two of 32 bits.
+pub fn takes_many_registers(cx: &Context, compute: ScalarType) -> bool {
+    let can = &cx.device.info().capabilities;
+    compute == ScalarType::F64 && (!can.f64 || can.has_few_registers())
+}
+
 /// Enqueues the kernel that computes `outs` from `inputs`, which broadcast to the outputs' common
 /// shape. The function gets their values in the compute type of `common`, wrapped to its width.
 pub fn run(cx: &Context, function: impl Into<Variant>, outs: &[&View], inputs: &[Input], common: DType) -> Result<()> {
@@ -164,10 +171,8 @@ pub fn run_expr(cx: &Context, expr: Expr, outs: &[&View], inputs: &[Operand], co
         all.push(t);
     }
     let compute = common.compute();
-    // So is f64 in software, and where registers are few: it takes two of 32 bits.
-    let can = &cx.device.info().capabilities;
-    let is_heavy_f64 = || compute == ScalarType::F64 && (!can.f64 || can.has_few_registers());
-    let Plan { iteration, index, constants, layout } = Plan::new(&all, numel, expr.is_heavy() || is_heavy_f64());
+    let heavy = expr.is_heavy() || takes_many_registers(cx, compute);
+    let Plan { iteration, index, constants, layout } = Plan::new(&all, numel, heavy);
     let mut spec = Spec { expr, common, outs: SmallVec::new(), inputs: SmallVec::new(), iteration, index };
     for t in outs {
         spec.outs.push(t.dtype);

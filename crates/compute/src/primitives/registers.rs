@@ -77,6 +77,7 @@ mod tests {
         position: 4,
         whole_rows: false,
         shared_values_apart: false,
+        sums_take_wide_constants: true,
     };
 
     #[test]

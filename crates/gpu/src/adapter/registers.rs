@@ -25,6 +25,9 @@ pub struct RegisterFile {
     pub whole_rows: bool,
     /// Values that all invocations share, such as parameters, are in registers of their own kind.
     pub shared_values_apart: bool,
+    /// Sums of 64-bit integers take constants. Otherwise a constant takes registers like any other
+    /// value.
+    pub sums_take_wide_constants: bool,
 }
 
 impl RegisterFile {
@@ -38,6 +41,12 @@ impl RegisterFile {
     /// Whether an invocation has about half of what it has on most GPUs, or less.
     pub fn are_few(&self) -> bool {
         self.per_invocation(256) < 192
+    }
+
+    /// Whether they are few, and a usual workgroup has them all: compilers cannot give an
+    /// invocation more instead of running fewer subgroups at a time.
+    pub fn are_few_and_all(&self) -> bool {
+        self.are_few() && self.workgroup_words / 256 <= self.per_invocation(256)
     }
 }
 
@@ -56,6 +65,7 @@ mod tests {
             position: 0,
             whole_rows: false,
             shared_values_apart: false,
+            sums_take_wide_constants: true,
         };
         // An HD 530: 56 threads a workgroup.
         let gen9 = file(1024, u32::MAX, 8, 56);
@@ -66,5 +76,9 @@ mod tests {
         let rdna3 = file(256 * 64, 2 * 768 * 64, 64, 16);
         assert_eq!([64, 256, 512, 1024].map(|n| rdna3.per_invocation(n)), [256, 256, 192, 96]);
         assert!(gen9.are_few() && xe2.are_few() && !rdna3.are_few());
+        // An Adreno 630 and a 660.
+        let (adreno, smaller) = (file(128 * 64, 384 * 128, 64, 16), file(128 * 64, 256 * 128, 64, 16));
+        assert!(smaller.are_few_and_all());
+        assert!([adreno, gen9, xe2, rdna3].iter().all(|file| !file.are_few_and_all()));
     }
 }

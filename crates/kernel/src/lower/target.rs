@@ -40,6 +40,9 @@ pub struct Target {
     pub invocations: u32,
     /// Registers are few: loops load parameters again that are in memory.
     pub reloads_params: bool,
+    /// Sums of 64-bit integers take no constants: parameters that are loaded again have offsets of
+    /// 32 bits.
+    pub narrow_offsets: bool,
     /// The most values of a kernel that computes doubles in software.
     pub most_values: usize,
 }
@@ -54,6 +57,7 @@ impl Default for Target {
             storage16: true,
             invocations: u32::MAX,
             reloads_params: false,
+            narrow_offsets: false,
             most_values: MOST_VALUES,
         }
     }

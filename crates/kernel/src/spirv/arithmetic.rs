@@ -31,7 +31,7 @@ impl Code {
         let (words, flags) = (self.scalar(ScalarType::U64), self.scalar(ScalarType::Bool));
         let sign_bit = self.constant(ScalarType::U64, 1 << 63);
         let other_bits = self.constant(ScalarType::U64, !(1 << 63));
-        let integers = self.constant(ScalarType::F64, 2f64.powi(52).to_bits()); // All numbers from here on are integers.
+        let integers = self.wide_constant(2f64.powi(52).to_bits()); // All numbers from here on are integers.
         let bits = self.op(Op::Bitcast, words, &[a]);
         let sign = self.op(Op::BitwiseAnd, words, &[bits, sign_bit]);
         let size = self.op(Op::BitwiseAnd, words, &[bits, other_bits]);
@@ -39,7 +39,7 @@ impl Code {
         let sum = self.exact(Op::FAdd, t, &[size, integers]);
         let mut result = self.exact(Op::FSub, t, &[sum, integers]);
         if op == Unary::Trunc {
-            let one = self.constant(ScalarType::F64, 1f64.to_bits());
+            let one = self.wide_constant(1f64.to_bits());
             let below = self.exact(Op::FSub, t, &[result, one]);
             let above = self.op(Op::FOrdGreaterThan, flags, &[result, size]);
             result = self.op(Op::Select, t, &[above, below, result]);

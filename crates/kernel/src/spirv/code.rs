@@ -37,6 +37,8 @@ pub(super) struct Code {
     /// The features that the types and instructions so far need.
     pub(super) needs: Needs,
     pub(super) memory_model: MemoryModel,
+    /// In a loop that makes its constants of f64: a zero (u32) that compilers do not know.
+    pub(super) late_zero: Option<Id>,
     /// The module's variables, which the entry point has to list.
     interface: Vec<Id>,
 }
@@ -46,7 +48,7 @@ impl Code {
         let mut b = dr::Builder::new();
         b.set_version(1, 5);
         let glsl = b.ext_inst_import("GLSL.std.450");
-        Code { b, glsl, types: FxHashMap::default(), needs, memory_model, interface: Vec::new() }
+        Code { b, glsl, types: FxHashMap::default(), needs, memory_model, late_zero: None, interface: Vec::new() }
     }
 
     /// Begins the function `main`, and its first block.

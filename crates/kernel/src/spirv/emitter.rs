@@ -4,6 +4,7 @@
 //! block is in memory, and the push constant is its address ([`Module::indirect`]).
 
 use super::code::{Code, Id};
+use super::late_constants;
 use super::module::{MAX_PUSH_BYTES, Module, Needs};
 use super::reload::ParamBlock;
 use crate::collect::{collect, collect_origin};
@@ -63,8 +64,14 @@ pub(super) struct Emitter<'k> {
     pub(super) products: Vec<[MatrixType; 3]>,
     /// Whether loops load parameters again that are in memory.
     pub(super) reloads_params: bool,
+    /// Whether they do so from addresses with offsets of 32 bits.
+    pub(super) narrow_offsets: bool,
     /// The parameter block, if they do.
     pub(super) reloaded: Option<ParamBlock>,
+    /// Whether loops make constants of f64 where they use them.
+    pub(super) makes_constants: bool,
+    /// A zero (u32) that compilers do not know, if one is used.
+    pub(super) unknown_zero: Option<Id>,
     /// Whether the open block has ended with a return.
     pub(super) terminated: bool,
 }
@@ -73,6 +80,7 @@ impl<'k> Emitter<'k> {
     fn new(k: &'k Kernel, target: &Target) -> Self {
         // Matrix registers exist in Vulkan's memory model only.
         let memory_model = if k.matrices.is_empty() { MemoryModel::GLSL450 } else { MemoryModel::Vulkan };
+        let makes_constants = target.reloads_params && late_constants::are_many(k);
         let needs = Needs { workgroup_invocations: k.workgroup_size.iter().product(), ..Needs::default() };
         Emitter {
             k,
@@ -85,6 +93,9 @@ impl<'k> Emitter<'k> {
             matrices: Vec::new(),
             products: Vec::new(),
             reloads_params: target.reloads_params,
+            narrow_offsets: target.reloads_params && (target.narrow_offsets || makes_constants),
+            makes_constants,
+            unknown_zero: None,
             reloaded: None,
             terminated: false,
         }
@@ -100,7 +111,7 @@ impl<'k> Emitter<'k> {
         let main = self.code.begin_main();
         self.declare_variables();
         self.declare_matrices();
-        self.load_builtins();
+        self.load_builtins(indirect);
         self.load_params(&offsets, indirect, zero);
         self.block(&self.k.body);
         if !self.terminated {

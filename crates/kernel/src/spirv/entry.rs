@@ -42,7 +42,7 @@ impl Emitter<'_> {
         }
     }
 
-    pub(super) fn load_builtins(&mut self) {
+    pub(super) fn load_builtins(&mut self, indirect: bool) {
         let mut loaded: FxHashMap<BuiltIn, Id> = FxHashMap::default();
         for (id, value) in self.k.values.iter().enumerate() {
             let Inst::Builtin(builtin) = value.inst else { continue };
@@ -67,6 +67,17 @@ impl Emitter<'_> {
                 Some(lane) => self.code.extract(ScalarType::U32, whole, lane),
                 None => whole,
             };
+        }
+        if self.makes_constants || indirect && self.narrow_offsets {
+            // No axis has 2^31 workgroups.
+            let word = self.code.scalar(ScalarType::U32);
+            let group = self.code.ty(TypeKey::Plain(Type { scalar: ScalarType::U32, lanes: 3 }));
+            let group = *loaded.entry(BuiltIn::WorkgroupId).or_insert_with(|| {
+                let variable = self.code.builtin(BuiltIn::WorkgroupId, group);
+                self.code.op(Op::Load, group, &[variable])
+            });
+            let (group, bit) = (self.code.extract(ScalarType::U32, group, 0), self.code.u32(31));
+            self.unknown_zero = Some(self.code.op(Op::ShiftRightLogical, word, &[group, bit]));
         }
     }
 
@@ -97,7 +108,7 @@ impl Emitter<'_> {
             loaded.push(value);
         }
         if indirect && self.reloads_params {
-            self.reloaded = Some(ParamBlock { base, members });
+            self.reloaded = Some(ParamBlock { base, members, offsets: offsets.to_vec() });
         }
         for (id, value) in self.k.values.iter().enumerate() {
             if let Inst::Param(p) = value.inst {

@@ -79,7 +79,8 @@ impl Emitter<'_> {
         self.pointers[id as usize] = match base {
             PointerBase::Param(_) => return,
             PointerBase::Offset(base, elements) => {
-                self.advanced(self.pointers[base as usize], self.v(elements), word.bytes(), word, 1)
+                let from = self.reloaded_pointer(base).unwrap_or(self.pointers[base as usize]);
+                self.advanced(from, self.v(elements), word.bytes(), word, 1)
             }
             PointerBase::Address(address) => self.at_address(address, word, 1),
         };

@@ -12,6 +12,7 @@ mod emitter;
 mod entry;
 mod group_operations;
 mod halves;
+mod late_constants;
 mod matrix;
 mod memory;
 mod module;

@@ -18,6 +18,7 @@ impl Emitter<'_> {
     }
 
     fn statement(&mut self, stmt: &Stmt) {
+        let replaced = self.make_operands(stmt);
         match *stmt {
             Stmt::Def(id) => self.values[id as usize] = self.value(id),
             Stmt::DefPointer(id) => self.moved_pointer(id),
@@ -35,6 +36,7 @@ impl Emitter<'_> {
                 self.terminated = true;
             }
         }
+        self.restore(replaced);
     }
 
     fn branch(&mut self, cond: ValueId, then: &Block, otherwise: &Block) {
@@ -64,6 +66,8 @@ impl Emitter<'_> {
         self.code.b.loop_merge(merge, next, control, []).expect("a block is open");
         self.jump(first);
         self.open(first);
+        let outer = self.code.late_zero;
+        self.code.late_zero = if self.makes_constants { self.unknown_zero } else { None };
         self.block(test);
         let cond = self.v(cond);
         self.code.b.branch_conditional(cond, inside, merge, []).expect("a block is open");
@@ -71,6 +75,7 @@ impl Emitter<'_> {
         let replaced = self.reload_params(body);
         self.block(body);
         self.restore(replaced);
+        self.code.late_zero = outer;
         if !self.terminated {
             self.jump(next);
         }

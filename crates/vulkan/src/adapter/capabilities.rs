@@ -43,7 +43,7 @@ pub(super) fn read(
         subgroup_size_min: sizes.map_or(properties.v11.subgroup_size, |s| s.0),
         subgroup_size_max: sizes.map_or(properties.v11.subgroup_size, |s| s.1),
         matrix_subgroup_size: matrix_subgroup_size(properties, sizes),
-        registers: registers::of(properties, sizes),
+        registers: registers::of(properties, on(features.core.shader_float64), sizes),
         subgroup_size_control: sizes.is_some()
             && properties.subgroup.required_subgroup_size_stages.contains(vk::ShaderStageFlags::COMPUTE),
         subgroup_arithmetic: compute_subgroups && operations.contains(vk::SubgroupFeatureFlags::ARITHMETIC),

@@ -8,7 +8,7 @@ use ash::vk;
 use dml_environment::PROFILE;
 
 use super::profile::{Feature, HeapSize, Limits, MemoryShape, Profile};
-use super::registers::{ADRENO, INTEL_XE, MALI, RADEON as RADEON_REGISTERS};
+use super::registers::{ADRENO, INTEL_GEN9, INTEL_XE, MALI, RADEON as RADEON_REGISTERS};
 use crate::error::Error;
 
 use Feature::{
@@ -113,7 +113,7 @@ pub(super) static PROFILES: &[Profile] = &[
         lacks: &[CooperativeMatrix, AtomicInt64Shared, AtomicFloat],
         limits: Limits {
             shared_memory: 48 << 10,
-            registers: Some(INTEL_XE),
+            registers: Some(INTEL_GEN9),
             push_constants: 256,
             allocation: 4 << 30,
             allocations: u32::MAX,

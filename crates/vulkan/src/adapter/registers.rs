@@ -15,7 +15,11 @@ pub(super) const INTEL_XE: RegisterFile = RegisterFile {
     position: 4,
     whole_rows: false,
     shared_values_apart: false,
+    sums_take_wide_constants: true,
 };
+
+/// Intel's Gen9, which has 64-bit arithmetic, but no constants beside it.
+pub(super) const INTEL_GEN9: RegisterFile = RegisterFile { sums_take_wide_constants: false, ..INTEL_XE };
 
 /// Arm's: 64 registers an invocation, or half the threads.
 pub(super) const MALI: RegisterFile = RegisterFile { subgroup_words: 64 * 16, smallest_subgroup: 16, ..INTEL_XE };
@@ -30,6 +34,7 @@ pub(super) const RADEON: RegisterFile = RegisterFile {
     position: 2,
     whole_rows: true,
     shared_values_apart: true,
+    sums_take_wide_constants: true,
 };
 
 /// Qualcomm's. Compilers give an invocation up to 192 registers, but then only two subgroups run at
@@ -53,8 +58,13 @@ fn adreno_words(name: &str) -> u32 {
     }
 }
 
-/// `sizes`: the smallest and the largest subgroup size, if a pipeline may ask for one.
-pub(super) fn of(properties: &Properties, sizes: Option<(u32, u32)>) -> Option<RegisterFile> {
+/// Whether one of Intel's GPUs is a Gen9: later ones with float64 run 64 subgroups of a workgroup.
+fn is_gen9(properties: &Properties, float64: bool) -> bool {
+    float64 && (1..64).contains(&properties.subgroup.max_compute_workgroup_subgroups)
+}
+
+/// `float64`: whether the adapter computes with it. `sizes`: the smallest and the largest subgroup size, if a pipeline may ask for one.
+pub(super) fn of(properties: &Properties, float64: bool, sizes: Option<(u32, u32)>) -> Option<RegisterFile> {
     if properties.imitated_registers.is_some() {
         return properties.imitated_registers;
     }
@@ -66,7 +76,8 @@ pub(super) fn of(properties: &Properties, sizes: Option<(u32, u32)>) -> Option<R
         INTEL => {
             // Registers have 64 bytes from Xe2 on, which has no subgroups of 8.
             let subgroup_words = if smallest_subgroup >= 16 { 128 * 16 } else { INTEL_XE.subgroup_words };
-            Some(RegisterFile { subgroup_words, smallest_subgroup, max_subgroups, ..INTEL_XE })
+            let generation = if is_gen9(properties, float64) { INTEL_GEN9 } else { INTEL_XE };
+            Some(RegisterFile { subgroup_words, smallest_subgroup, max_subgroups, ..generation })
         }
         ARM => Some(RegisterFile { subgroup_words: 64 * smallest_subgroup, smallest_subgroup, max_subgroups, ..MALI }),
         QUALCOMM | QUALCOMM_ON_WINDOWS => {

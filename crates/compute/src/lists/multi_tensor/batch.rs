@@ -112,6 +112,11 @@ impl Batch {
         self.signature.lanes
     }
 
+    /// Makes an access of the kernel at most so many elements.
+    pub fn narrow(&mut self, lanes: u32) {
+        self.signature.lanes = self.signature.lanes.min(lanes);
+    }
+
     /// Words of a tensor's entry in the table.
     pub fn words(&self) -> u32 {
         self.signature.words()

@@ -22,7 +22,8 @@ pub fn run(cx: &Context, variant: Variant, rows: &[Row], shared: &[Input]) -> Re
         return Ok(());
     }
     let (batches, singles) = split(rows, shared);
-    for batch in batches {
+    for mut batch in batches {
+        batch.narrow(most_lanes(cx, batch.signature()));
         let spec = Spec { variant, signature: batch.signature().clone() };
         let kernel = cx.device.kernel(&spec, || spec.build())?;
         batch.launch(|lists, groups| {
@@ -36,6 +37,20 @@ pub fn run(cx: &Context, variant: Variant, rows: &[Row], shared: &[Input]) -> Re
         kernel::run_operands(cx, variant, &row.outs, &inputs, row.common)?;
     }
     Ok(())
+}
+
+/// The most elements of each tensor that an invocation computes with at a time.
+fn most_lanes(cx: &Context, signature: &Signature) -> u32 {
+    if kernel::takes_many_registers(cx, signature.common.compute()) {
+        return 1;
+    }
+    let Some(registers) = cx.device.info().capabilities.registers else { return signature.lanes };
+    let tensors = (signature.outs.len() + signature.inputs.len()) as u32;
+    let mut lanes = signature.lanes;
+    while registers.are_few_and_all() && lanes > 4 && lanes * tensors > 24 {
+        lanes /= 2;
+    }
+    lanes
 }
 
 /// Specialisation: everything that changes the code.
