@@ -234,6 +234,9 @@ impl Space for Global {
             }
         };
         check(wave.exec(), &addresses, group, bytes, access)?;
+        if group.options.count {
+            group.note_traffic(wave.exec(), &addresses, bytes, access == Access::Write);
+        }
         let memory = group.memory;
         Ok(std::array::from_fn(|lane| Place(memory.host(addresses[lane]))))
     }
