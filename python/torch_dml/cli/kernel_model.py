@@ -1,9 +1,9 @@
-"""A model of the time of kernels on Radeon GPUs that nobody has at hand, from what tools/radeon-player
-counted while it executed their machine code. Works without torch.
+"""A model of the time of kernels on Radeon GPUs that nobody has at hand, from what
+tools/radeon-player counted while it executed their machine code. Works without torch.
 
 A launch takes as long as what takes longest of it: one of the GPU's units, one level of its memory,
-or the latencies of a workgroup as often as workgroups follow each other. docs/design/radeon-player.md
-has the assumptions, and how far from published figures they lead.
+or the latencies of a workgroup as often as workgroups follow each other.
+docs/design/radeon-player.md has the assumptions, and how far from published figures they lead.
 """
 
 from __future__ import annotations
@@ -74,11 +74,12 @@ GPUS = {
     ),
 }
 
-# Cycles of a SIMD for 32 lanes of an instruction, by kind: Mesa, src/amd/compiler/aco_statistics.cpp.
+# Cycles of a SIMD for 32 lanes of an instruction, by kind: Mesa,
+# src/amd/compiler/aco_statistics.cpp.
 _VECTOR = {"multiply_add": 1, "vector": 1, "transcendental": 1, "quarter": 4, "double": 16}
 _TRANSCENDENTAL = 4
-# Of a product of matrices, whatever the wave's size: the same file; AMD has it as 512 operations of a
-# compute unit a cycle.
+# Of a product of matrices, whatever the wave's size: the same file; AMD has it as 512 operations of
+# a compute unit a cycle.
 _MATRIX = 32
 # Waves of a SIMD at most, and bytes of shared memory of a compute unit.
 _WAVES = 16
@@ -87,7 +88,9 @@ _SHARED = 64 << 10
 
 @dataclass(frozen=True)
 class Launch:
-    """A line of the file of counts: launches of the same kernel and size. Counts are of all of them."""
+    """A line of the file of counts: launches of the same kernel and size. Counts are of all of
+    them.
+    """
 
     code: int
     launches: int
@@ -118,12 +121,12 @@ class Prediction:
     @property
     def microseconds(self) -> float:
         """The time of one launch."""
-        return max(self.bounds.values())
+        return max(self.bounds.values(), default=0.0)
 
     @property
     def bound(self) -> str:
         """What takes longest."""
-        return max(self.bounds, key=self.bounds.__getitem__)
+        return max(self.bounds, key=self.bounds.__getitem__, default="")
 
     def as_json(self) -> dict[str, Any]:
         """For people's programs."""
@@ -208,8 +211,8 @@ def predict(launch: Launch, gpu: Gpu) -> Prediction:
     matrix = count["matrix"] * _MATRIX
     # One unit does both.
     name = "matrix" if matrix > arithmetic else "vector"
+    # Memory that is used again and again lies in the smallest that holds it.
     moved = of_launch(count["blocks_read"] + count["blocks_written"])
-    level, rate = _level(moved, gpu)
     cycles = {
         name: on_simd * of_wave(arithmetic + matrix),
         "special": on_simd * of_wave(count["transcendental"] * _TRANSCENDENTAL * passes),
@@ -217,7 +220,8 @@ def predict(launch: Launch, gpu: Gpu) -> Prediction:
         "shared": here * of_workgroup(count["shared_cycles"]) / units,
         "L0": here * of_workgroup(count["requests"]) / units,
         "L2": of_launch(count["blocks_of_workgroups_read"] + count["blocks_of_workgroups_written"]) / gpu.l2_rate,
-        level: moved / rate * gpu.clock,
+        "cache": moved / gpu.cache_rate * gpu.clock if gpu.l2_bytes < moved <= gpu.cache_bytes else 0,
+        "memory": moved / gpu.memory_rate * gpu.clock if moved > gpu.cache_bytes else 0,
         "latency": ceil(here / resident) * of_workgroup(count["cycles_of_workgroups"]),
     }
     bounds = {name: 1e6 * number / gpu.clock for name, number in cycles.items() if number}
@@ -236,15 +240,6 @@ def _resident(launch: Launch, slots: int, waves: int, units: int) -> int:
     """How many workgroups are at a place at a time."""
     by_memory = units * _SHARED // launch.shared_memory if launch.shared_memory else slots
     return max(1, min(slots // waves, by_memory))
-
-
-def _level(moved: float, gpu: Gpu) -> tuple[str, float]:
-    """Where memory that is used again and again lies, and its bytes a second."""
-    if moved <= gpu.l2_bytes:
-        return "L2", gpu.l2_rate * gpu.clock
-    if moved <= gpu.cache_bytes:
-        return "cache", gpu.cache_rate
-    return "memory", gpu.memory_rate
 
 
 # Columns of the table, and the bounds that each has the longest of.

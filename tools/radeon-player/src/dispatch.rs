@@ -124,9 +124,9 @@ impl Dispatch {
         std::array::from_fn(|axis| if id[axis] + 1 == self.groups[axis] { self.last[axis] } else { self.threads[axis] })
     }
 
-    /// Whether a workgroup is one of those of which more is measured: some thirty that lie apart, or
-    /// all if there are no more. An odd number of workgroups lies between them, so that they differ
-    /// in each axis.
+    /// Whether a workgroup is one of those of which more is measured: some thirty that lie apart,
+    /// or all if there are no more. An odd number of workgroups lies between them, so that they
+    /// differ in each axis.
     #[must_use]
     pub fn is_sampled(&self, id: [u32; 3]) -> bool {
         let size = |axis: usize| u64::from(self.groups[axis] - self.start[axis]);
@@ -138,7 +138,7 @@ impl Dispatch {
 
     fn sampled_apart(&self) -> u64 {
         const SAMPLES: u64 = 32;
-        self.group_count() / SAMPLES | 1
+        (self.group_count() / SAMPLES) | 1
     }
 
     /// How many workgroups are sampled.

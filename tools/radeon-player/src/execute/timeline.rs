@@ -1,10 +1,10 @@
-//! When the instructions of a wave would issue: in order, each when its unit is free and its sources
-//! are there.
+//! When the instructions of a wave would issue: in order, each when its unit is free and its
+//! sources are there.
 //!
 //! The waves of a workgroup that share a unit are taken to go in step, so that each use of the unit
 //! takes as many times its cycles; other workgroups are not there. Latencies are those that Mesa's
-//! compiler reckons with (`src/amd/compiler/aco_statistics.cpp`), but for shared memory; a load from
-//! memory is taken to find its line in the second level's cache.
+//! compiler reckons with (`src/amd/compiler/aco_statistics.cpp`), but for shared memory; a load
+//! from memory is taken to find its line in the second level's cache.
 
 use std::collections::VecDeque;
 

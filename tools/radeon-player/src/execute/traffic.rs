@@ -1,5 +1,5 @@
-//! Which memory a launch touches, in blocks of 64 bytes, and what is measured of the workgroups that
-//! are sampled.
+//! Which memory a launch touches, in blocks of 64 bytes, and what is measured of the workgroups
+//! that are sampled.
 
 use rustc_hash::FxHashMap;
 
