@@ -82,7 +82,12 @@ def _run(options: argparse.Namespace) -> int:
         from torch_dml.cli import kernels
 
         return kernels.run(
-            options.file, rows=options.rows, select=options.select, as_json=options.json, counts=options.counts
+            options.file,
+            rows=options.rows,
+            select=options.select,
+            as_json=options.json,
+            counts=options.counts,
+            model=options.model,
         )
     if options.command == "compare":
         from torch_dml.cli import compare
@@ -184,6 +189,11 @@ def _parser() -> argparse.ArgumentParser:
         "--counts",
         metavar="FILE",
         help="print what was executed too, from a file of RADEON_PLAYER_COUNTS (tools/radeon-player)",
+    )
+    kernels.add_argument(
+        "--model",
+        choices=("navi31", "navi21"),
+        help="with --counts, predict the time of each kernel on an RX 7900 XTX or an RX 6800",
     )
     kernels.add_argument("file", metavar="FILE", help="the file that the program wrote")
 

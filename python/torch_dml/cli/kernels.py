@@ -15,6 +15,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from torch_dml.cli import kernel_model
+
 _WIDTH = 132
 
 # Kinds of executed instructions, as the file of counts has them.
@@ -22,6 +24,8 @@ _KINDS = (
     "multiply_add",
     "vector",
     "transcendental",
+    "quarter",
+    "double",
     "matrix",
     "scalar",
     "scalar_memory",
@@ -126,15 +130,28 @@ class Program:
         return (self.error is not None, self.spills or 0, self.scratch or 0, self.instructions or 0)
 
 
-def run(file: str, *, rows: int, select: str | None, as_json: bool, counts: str | None = None) -> int:
-    """Print the programs of a file, and return the exit status: 1 if a driver refused a kernel."""
+def run(
+    file: str, *, rows: int, select: str | None, as_json: bool, counts: str | None = None, model: str | None = None
+) -> int:
+    """Print the programs of a file, and return the exit status: 1 if a driver refused a kernel.
+
+    Raises `RuntimeError` if a file cannot be read, or a model lacks counts.
+    """
+    if model is not None and counts is None:
+        raise RuntimeError("--model needs --counts")
     found = [program for program in read(Path(file)) if select is None or select in program.kernel]
+    predictions: list[kernel_model.Prediction] = []
     if counts is not None:
         ran = read_counts(Path(counts))
         found = [replace(program, ran=ran.get(program.hash)) for program in found]
+    if counts is not None and model is not None:
+        gpu = kernel_model.GPUS[model]
+        hashes = {program.hash for program in found}
+        launches = kernel_model.read(Path(counts))
+        predictions = [kernel_model.predict(launch, gpu) for launch in launches if launch.code in hashes]
     found.sort(key=lambda program: program.badness, reverse=True)
     if as_json:
-        print(json.dumps([asdict(program) for program in found], indent=2))
+        print(json.dumps([_as_json(program, predictions) for program in found], indent=2))
     else:
         console = Console()
         # In a narrow window the lines of a whole table are wrapped, as `devices` does.
@@ -144,12 +161,20 @@ def run(file: str, *, rows: int, select: str | None, as_json: bool, counts: str 
             console.print(f"{len(found) - rows} more: --rows {len(found)}")
         if counts is not None:
             console.print(_table_of_counts(found, rows))
+        if model is not None:
+            names = {program.hash: program.kernel for program in found}
+            console.print(kernel_model.table(predictions, names, kernel_model.GPUS[model], rows))
         for program in found:
             if program.error is not None:
                 console.print(f"{program.kernel} ({program.specialisation}): {program.error}", markup=False)
         for adapter in sorted({program.adapter for program in found}):
             console.print(summary([program for program in found if program.adapter == adapter]), markup=False)
     return int(any(program.error is not None for program in found))
+
+
+def _as_json(program: Program, predictions: Sequence[kernel_model.Prediction]) -> dict[str, Any]:
+    predicted = [it.as_json() for it in predictions if it.code == program.hash]
+    return {**asdict(program), **({"predicted": predicted} if predictions else {})}
 
 
 def read(file: Path) -> list[Program]:
@@ -268,8 +293,8 @@ def _table(programs: Sequence[Program]) -> Table:
 # Columns of the table, and the kinds that each has the sum of.
 _COLUMNS = {
     "fma": ("multiply_add",),
-    "vector": ("vector",),
-    "special": ("transcendental",),
+    "vector": ("vector", "double"),
+    "special": ("transcendental", "quarter"),
     "matrix": ("matrix",),
     "scalar": ("scalar", "scalar_memory"),
     "memory": ("vector_memory",),

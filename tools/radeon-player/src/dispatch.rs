@@ -124,6 +124,36 @@ impl Dispatch {
         std::array::from_fn(|axis| if id[axis] + 1 == self.groups[axis] { self.last[axis] } else { self.threads[axis] })
     }
 
+    /// Whether a workgroup is one of those of which more is measured: some thirty that lie apart,
+    /// or all if there are no more. An odd number of workgroups lies between them, so that they
+    /// differ in each axis.
+    #[must_use]
+    pub fn is_sampled(&self, id: [u32; 3]) -> bool {
+        let size = |axis: usize| u64::from(self.groups[axis] - self.start[axis]);
+        let at = |axis: usize| u64::from(id[axis] - self.start[axis]);
+        let number = at(0) + size(0) * (at(1) + size(1) * at(2));
+        let apart = self.sampled_apart();
+        number % apart == apart / 2
+    }
+
+    fn sampled_apart(&self) -> u64 {
+        const SAMPLES: u64 = 32;
+        (self.group_count() / SAMPLES) | 1
+    }
+
+    /// How many workgroups are sampled.
+    #[must_use]
+    pub fn sampled_count(&self) -> u64 {
+        let apart = self.sampled_apart();
+        (self.group_count() + apart - 1 - apart / 2) / apart
+    }
+
+    /// Whether a workgroup has both compute units of a pair, with the shared memory of both.
+    #[must_use]
+    pub fn both_units(&self) -> bool {
+        self.rsrc1 >> 29 & 1 != 0
+    }
+
     /// How many user registers the shader gets.
     #[must_use]
     pub fn user_count(&self) -> usize {
@@ -207,6 +237,17 @@ mod tests {
         assert_eq!((it.user_count(), it.shared(), it.waves()), (11, 12288, 4));
         assert_eq!([0, 1, 2].map(|axis| it.has_group(axis)), [true, false, false]);
         assert_eq!((it.group_count(), it.group(0), it.group(3)), (4, [3, 0, 0], [4, 1, 0]));
+    }
+
+    #[test]
+    fn some_workgroups_are_sampled() {
+        for counts in [[1, 1, 1], [31, 1, 1], [64, 64, 1], [7, 9, 100]] {
+            let it = Dispatch::new(Generation::Rdna3, 1, &registers(), counts.map(|count| count + 3), 0x8001);
+            let it = Dispatch { start: [3; 3], ..it };
+            let sampled = (0..it.group_count()).filter(|&number| it.is_sampled(it.group(number))).count() as u64;
+            assert_eq!(sampled, it.sampled_count());
+            assert!((1..=64).contains(&sampled), "{sampled} of {counts:?}");
+        }
     }
 
     #[test]

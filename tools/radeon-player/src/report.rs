@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 
 use crate::dispatch::Dispatch;
+use crate::execute::traffic::{Blocks, Sample};
 
 /// On which side of the exact value approximate instructions put their result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,6 +109,10 @@ pub enum Kind {
     Vector,
     /// `v_rcp`, `v_exp` and their like, which issue at a quarter of the rate.
     Transcendental,
+    /// Products of integers of 32 bits and more, which issue at a quarter of the rate.
+    Quarter,
+    /// Floats of 64 bits.
+    Double,
     /// Scalar arithmetic.
     Scalar,
     /// Scalar loads.
@@ -128,12 +133,14 @@ pub enum Kind {
 
 impl Kind {
     /// How many there are.
-    pub const COUNT: usize = 11;
+    pub const COUNT: usize = 13;
     /// Their names in the file of counts.
     pub const NAMES: [&'static str; Self::COUNT] = [
         "multiply_add",
         "vector",
         "transcendental",
+        "quarter",
+        "double",
         "scalar",
         "scalar_memory",
         "vector_memory",
@@ -154,16 +161,81 @@ pub struct Counts {
     pub kinds: [u64; Kind::COUNT],
     /// Dual-issue pairs, each one instruction above, if [`Options::count`].
     pub pairs: u64,
-    /// Cycles that accesses of shared memory wait for a bank of 32, beyond one each, if
-    /// [`Options::count`].
-    pub bank_conflicts: u64,
     /// Bytes that active lanes load from memory, if [`Options::count`].
     pub bytes_loaded: u64,
     /// Bytes that active lanes store to memory, if [`Options::count`].
     pub bytes_stored: u64,
+    /// Blocks of memory that are loaded, if [`Options::count`].
+    pub read: Blocks,
+    /// Blocks of memory that are stored, if [`Options::count`].
+    pub written: Blocks,
+    /// Of the workgroups that are sampled.
+    pub sampled: Sampled,
+}
+
+/// Sums over workgroups: see [`Sample`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // As in a sample.
+pub struct Sampled {
+    pub shared_cycles: u64,
+    pub bank_conflicts: u64,
+    pub requests: u64,
+    pub blocks_read: u64,
+    pub blocks_written: u64,
+    pub cycles: u64,
+    pub memory_wait: u64,
+    pub shared_wait: u64,
+}
+
+impl Sampled {
+    const NAMES: [&'static str; 8] = [
+        "shared_cycles",
+        "bank_conflicts",
+        "requests",
+        "blocks_of_workgroups_read",
+        "blocks_of_workgroups_written",
+        "cycles_of_workgroups",
+        "memory_wait",
+        "shared_wait",
+    ];
+
+    fn all(&mut self) -> [&mut u64; 8] {
+        let Self { shared_cycles, bank_conflicts, requests, blocks_read, blocks_written, cycles, .. } = self;
+        let waits = (&mut self.memory_wait, &mut self.shared_wait);
+        [shared_cycles, bank_conflicts, requests, blocks_read, blocks_written, cycles, waits.0, waits.1]
+    }
+
+    fn add(&mut self, mut other: Self) {
+        for (sum, more) in self.all().into_iter().zip(other.all()) {
+            *sum += *more;
+        }
+    }
+
+    /// What all workgroups of a launch have, of which the sampled ones have this.
+    fn of_all(mut self, dispatch: &Dispatch) -> Self {
+        let (all, sampled) = (u128::from(dispatch.group_count()), u128::from(dispatch.sampled_count().max(1)));
+        for sum in self.all() {
+            *sum = ((u128::from(*sum) * all + sampled / 2) / sampled) as u64;
+        }
+        self
+    }
 }
 
 impl Counts {
+    /// Adds a workgroup that was sampled.
+    pub fn add_sample(&mut self, sample: &Sample) {
+        self.sampled.add(Sampled {
+            shared_cycles: sample.shared_cycles,
+            bank_conflicts: sample.bank_conflicts,
+            requests: sample.requests,
+            blocks_read: sample.read.count(),
+            blocks_written: sample.written.count(),
+            cycles: sample.cycles,
+            memory_wait: sample.memory_wait,
+            shared_wait: sample.shared_wait,
+        });
+    }
+
     /// Adds those of another thread or launch.
     pub fn add(&mut self, other: &Self) {
         self.instructions += other.instructions;
@@ -171,9 +243,11 @@ impl Counts {
             *sum += more;
         }
         self.pairs += other.pairs;
-        self.bank_conflicts += other.bank_conflicts;
         self.bytes_loaded += other.bytes_loaded;
         self.bytes_stored += other.bytes_stored;
+        self.read.add(&other.read);
+        self.written.add(&other.written);
+        self.sampled.add(other.sampled);
     }
 }
 
@@ -192,15 +266,20 @@ struct Key {
     registers: u32,
     shared: u32,
     scratch: u32,
+    both_units: bool,
+    workgroups: u64,
     bytes: usize,
 }
 
 #[derive(Debug, Default)]
 struct Sum {
     launches: u64,
-    workgroups: u64,
     waves: u64,
     counts: Counts,
+    /// Of all workgroups.
+    sampled: Sampled,
+    blocks_read: u64,
+    blocks_written: u64,
     time: Duration,
 }
 
@@ -214,13 +293,18 @@ impl Record {
             registers: dispatch.vector_registers(),
             shared: dispatch.shared(),
             scratch: dispatch.scratch,
+            both_units: dispatch.both_units(),
+            workgroups: dispatch.group_count(),
             bytes: words * 4,
         };
         let sum = self.kernels.entry(key).or_default();
         sum.launches += 1;
-        sum.workgroups += dispatch.group_count();
         sum.waves += dispatch.group_count() * u64::from(dispatch.waves());
-        sum.counts.add(counts);
+        sum.sampled.add(counts.sampled.of_all(dispatch));
+        sum.blocks_read += counts.read.count();
+        sum.blocks_written += counts.written.count();
+        // Which blocks they are is no more of interest.
+        sum.counts.add(&Counts { read: Blocks::default(), written: Blocks::default(), ..counts.clone() });
         sum.time += time;
     }
 
@@ -253,23 +337,27 @@ impl Record {
         kernels.sort_by_key(|(key, _)| **key);
         let mut text = String::new();
         for (key, sum) in kernels {
-            let Key { hash, threads: [x, y, z], wave, registers, shared, scratch, bytes } = key;
-            let Sum { launches, workgroups, waves, counts, time } = sum;
-            let mut kinds = String::new();
-            for (name, count) in Kind::NAMES.iter().zip(counts.kinds) {
+            let Key { hash, threads: [x, y, z], wave, registers, shared, scratch, both_units, workgroups, bytes } = key;
+            let Sum { launches, waves, counts, sampled, blocks_read, blocks_written, time } = sum;
+            let mut numbers = String::new();
+            let kinds = Kind::NAMES.iter().zip(counts.kinds);
+            let mut sampled = *sampled;
+            let sampled = Sampled::NAMES.iter().zip(sampled.all().map(|number| *number));
+            for (name, count) in kinds.chain(sampled) {
                 // A string takes all that is written.
-                let _ = write!(kinds, "\"{name}\": {count}, ");
+                let _ = write!(numbers, "\"{name}\": {count}, ");
             }
             let _ = writeln!(
                 text,
                 "{{\"code\": {hash}, \"threads\": [{x}, {y}, {z}], \"wave\": {wave}, \
                  \"vector_registers\": {registers}, \"shared_memory\": {shared}, \"scratch\": {scratch}, \
-                 \"code_size\": {bytes}, \"launches\": {launches}, \"workgroups\": {workgroups}, \"waves\": {waves}, \
-                 \"instructions\": {}, {kinds}\"pairs\": {}, \"bank_conflicts\": {}, \"bytes_loaded\": {}, \
-                 \"bytes_stored\": {}, \"seconds\": {:.6}}}",
+                 \"both_units\": {both_units}, \"code_size\": {bytes}, \"launches\": {launches}, \
+                 \"workgroups\": {}, \"waves\": {waves}, \"instructions\": {}, {numbers}\"pairs\": {}, \
+                 \"bytes_loaded\": {}, \"bytes_stored\": {}, \"blocks_read\": {blocks_read}, \
+                 \"blocks_written\": {blocks_written}, \"seconds\": {:.6}}}",
+                workgroups * launches,
                 counts.instructions,
                 counts.pairs,
-                counts.bank_conflicts,
                 counts.bytes_loaded,
                 counts.bytes_stored,
                 time.as_secs_f64(),
@@ -310,11 +398,14 @@ mod tests {
         let mut record = Record::default();
         let mut counts = Counts { instructions: 5, ..Counts::default() };
         counts.kinds[Kind::Matrix as usize] = 3;
+        let mut sample = Sample { requests: 4, ..Sample::default() };
+        sample.read.put(1);
+        counts.add_sample(&sample);
         record.add(7, &dispatch, 9, &counts, Duration::ZERO);
         record.add(7, &dispatch, 9, &counts, Duration::ZERO);
         let lines = record.lines();
         assert_eq!(lines.lines().count(), 1);
-        for part in ["\"code\": 7", "\"launches\": 2", "\"instructions\": 10", "\"matrix\": 6"] {
+        for part in ["\"code\": 7", "\"launches\": 2", "\"instructions\": 10", "\"matrix\": 6", "\"requests\": 8"] {
             assert!(lines.contains(part), "{lines}");
         }
     }

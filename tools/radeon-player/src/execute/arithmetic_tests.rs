@@ -68,6 +68,7 @@ fn carry_out<const N: usize>(name: &str, rows: &[[u32; N]; 6], exec: u64) -> [[u
         id: [0; 3],
         shared,
         scratch: Vec::new(),
+        sample: None,
     };
     let mut wave = Wave::<N>::new();
     wave.mode = 0xf0;

@@ -305,6 +305,9 @@ pub(super) fn reach<const N: usize>(
     access: Access,
 ) -> Result<[Place; N], Box<Trap>> {
     check(active, addresses, group, bytes, access)?;
+    if group.options.count {
+        group.note_traffic(active, addresses, bytes, access == Access::Write);
+    }
     let memory = group.memory;
     Ok(std::array::from_fn(|lane| Place(memory.host(addresses[lane]))))
 }

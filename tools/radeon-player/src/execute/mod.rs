@@ -18,6 +18,7 @@ pub mod local;
 pub mod memory;
 pub mod modifiers;
 pub mod names;
+pub mod registers;
 pub mod relative;
 pub mod run;
 pub mod scalar;
@@ -25,6 +26,8 @@ pub mod scalar_float;
 pub mod scalar_memory;
 pub mod shared;
 pub mod strict;
+pub mod timeline;
+pub mod traffic;
 pub mod vector;
 pub mod wave;
 
@@ -54,6 +57,8 @@ pub struct Group<'a> {
     pub shared: local::Shared,
     /// Scratch memory of all lanes of the workgroup: that of a lane is contiguous.
     pub scratch: Vec<u8>,
+    /// What of it is measured in full: only of some workgroups, since it takes time.
+    pub sample: Option<Box<traffic::Sample>>,
 }
 
 /// What stops an instruction.
@@ -129,8 +134,12 @@ pub fn run_workgroup(
     let lanes = dispatch.waves() as usize * dispatch.wave as usize;
     let scratch = vec![0xa5; lanes * dispatch.scratch as usize];
     vector::set_side(options.approximate);
-    let mut group = Group { dispatch, memory, options, counts, id, shared, scratch };
+    let sample = (options.count && dispatch.is_sampled(id)).then(Box::default);
+    let mut group = Group { dispatch, memory, options, counts, id, shared, scratch, sample };
     let outcome =
         if dispatch.wave == 32 { run::run::<32>(program, &mut group) } else { run::run::<64>(program, &mut group) };
+    if let Some(sample) = group.sample.take() {
+        group.counts.add_sample(&sample);
+    }
     outcome.map_err(|fault| *fault)
 }

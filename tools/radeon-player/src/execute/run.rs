@@ -2,6 +2,7 @@
 //! barriers.
 
 use super::strict::Strict;
+use super::timeline::Timeline;
 use super::{Group, Handler, Outcome, Trap, wave};
 use crate::fault::{Fault, FaultKind};
 use crate::isa::instruction::{Encoding, Instruction, Operand, Part, Rest};
@@ -129,6 +130,10 @@ fn kind(instruction: &Instruction) -> Kind {
             Kind::VectorMemory
         }
         _ if has("wmma") => Kind::Matrix,
+        _ if has("_f64") => Kind::Double,
+        _ if ["v_mul_lo_u32", "v_mul_hi_u32", "v_mul_hi_i32"].contains(&name) || has("mad_u64") || has("mad_i64") => {
+            Kind::Quarter
+        }
         _ if has("fma") || has("_dot") || has("_mad_") || has("mac_") => Kind::MultiplyAdd,
         _ if ["v_rcp", "v_rsq", "v_sqrt", "v_exp", "v_log", "v_sin", "v_cos"]
             .iter()
@@ -156,6 +161,7 @@ where
     let mut rest = waves.split_off(count as usize);
     for (index, wave) in waves.iter_mut().enumerate() {
         start(wave, group, threads, index as u32, count);
+        wave.timeline = group.sample.is_some().then(|| Box::new(Timeline::new(dispatch)));
     }
     loop {
         let mut left = 0;
@@ -167,12 +173,31 @@ where
             }
             left += usize::from(!wave.done);
         }
+        meet(&mut waves, group, left == 0);
         if left == 0 {
             waves.append(&mut rest);
             Step::<N>::used().set(waves);
             return Ok(());
         }
         group.shared.barrier();
+    }
+}
+
+/// Waves are at a barrier, or have all ended: none goes on before the last one is there.
+fn meet<const N: usize>(waves: &mut [Wave<N>], group: &mut Group, ended: bool) {
+    let Some(sample) = &mut group.sample else { return };
+    let timelines = || waves.iter().filter_map(|wave| wave.timeline.as_ref());
+    let last = timelines().map(|it| it.now()).max().unwrap_or(0);
+    if ended {
+        sample.cycles = last;
+        sample.memory_wait = timelines().map(|it| it.memory_wait).sum();
+        sample.shared_wait = timelines().map(|it| it.shared_wait).sum();
+        return;
+    }
+    for wave in waves.iter_mut().filter(|wave| !wave.done) {
+        if let Some(timeline) = &mut wave.timeline {
+            timeline.meet(last);
+        }
     }
 }
 
@@ -255,6 +280,7 @@ fn execute<const N: usize, const COUNT: bool, const STRICT: bool>(
             looked.map_err(|trap| fault(*trap, program, instruction, wave.index, group.id))?;
         }
         let exec = if STRICT { wave.exec() } else { 0 };
+        let before = if COUNT { work(group, step.kind) } else { 0 };
         let outcome = match step.form {
             Form::Plain => (step.handler)(wave, instruction, group),
             form => special(form, step, wave, instruction, group),
@@ -265,6 +291,9 @@ fn execute<const N: usize, const COUNT: bool, const STRICT: bool>(
         if let Err(trap) = outcome {
             return Err(fault(*trap, program, instruction, wave.index, group.id));
         }
+        if COUNT && wave.timeline.is_some() {
+            note(wave, instruction, step.kind, group, before);
+        }
     }
     group.counts.instructions += count;
     Ok(())
@@ -274,6 +303,32 @@ fn execute<const N: usize, const COUNT: bool, const STRICT: bool>(
 fn jumped_out<const N: usize>(program: &Program, wave: &Wave<N>) -> Box<Fault> {
     let text = format!("a jump to {:#x}, which is no instruction of the program", wave.jump);
     Box::new(Fault { wave: wave.index, ..Fault::new(FaultKind::Other(text), "", program.address) })
+}
+
+/// What was done so far of the work that instructions of a kind may take much of.
+fn work(group: &Group, kind: Kind) -> u64 {
+    group.sample.as_ref().map_or(0, |sample| match kind {
+        Kind::Shared => sample.shared_cycles,
+        Kind::VectorMemory => sample.requests,
+        _ => 0,
+    })
+}
+
+/// Notes an instruction that was carried out in the wave's timeline.
+#[inline(never)]
+fn note<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, kind: Kind, group: &mut Group, before: u64) {
+    let mut done = work(group, kind) - before;
+    if kind == Kind::Shared
+        && done == 0
+        && let Some(sample) = &mut group.sample
+    {
+        // What lanes exchange passes through shared memory, 32 lanes at a time.
+        done = N as u64 / 32;
+        sample.shared_cycles += done;
+    }
+    if let Some(timeline) = &mut wave.timeline {
+        timeline.step(instruction, kind, group.dispatch.generation, N, done);
+    }
 }
 
 /// What is not one call of a handler.

@@ -8,7 +8,6 @@ use super::wave::{M0, Row, Wave};
 use super::{Group, Handler, Outcome, Trap};
 use crate::fault::FaultKind;
 use crate::isa::instruction::{Instruction, Operand};
-use crate::report::Options;
 
 /// The handler of an instruction of shared memory by its name.
 #[must_use]
@@ -204,27 +203,63 @@ fn count_lanes<const N: usize>(
     Ok(())
 }
 
-/// Counts the cycles that lanes wait for each other: those of a pass want different words of the
-/// same bank. Wider accesses take more passes of fewer lanes.
-fn count<const N: usize>(active: u64, places: &Row<N>, words: usize, options: &Options) -> u64 {
-    if !options.count {
-        return 0;
+/// Counts the cycles of an access, in workgroups that are sampled.
+#[inline(always)]
+fn count<const N: usize>(active: u64, places: &Row<N>, words: usize, group: &mut Group) {
+    if let Some(sample) = &mut group.sample {
+        let (cycles, passes) = cycles(active, places, words);
+        sample.shared_cycles += cycles;
+        sample.bank_conflicts += cycles - passes;
     }
+}
+
+/// The cycles that an access takes, and how many of them it would take if no lanes met in a bank.
+/// Lanes of a pass that want different words of the same bank wait for each other; wider accesses
+/// take more passes of fewer lanes.
+fn cycles<const N: usize>(active: u64, places: &Row<N>, words: usize) -> (u64, u64) {
     let per_pass = 32 / words.next_power_of_two();
-    let mut conflicts = 0;
+    let (mut cycles, mut passes) = (0, 0);
+    let mut wanted = [0; 32];
     for first in (0..N).step_by(per_pass) {
-        let mut banks = [const { Vec::<u32>::new() }; 32];
-        for lane in lanes(active).filter(|lane| (first..first + per_pass).contains(lane)) {
-            for word in (0..words as u32).map(|word| places[lane] / 4 + word) {
-                let bank = &mut banks[word as usize % 32];
-                if !bank.contains(&word) {
-                    bank.push(word);
-                }
+        let mut count = 0;
+        for lane in lanes(active >> first & (u64::MAX >> (64 - per_pass))) {
+            for word in 0..words as u32 {
+                wanted[count] = places[first + lane] / 4 + word;
+                count += 1;
             }
         }
-        conflicts += banks.iter().map(Vec::len).max().unwrap_or(0).saturating_sub(1) as u64;
+        if count > 0 {
+            cycles += longest(&mut wanted[..count]);
+            passes += 1;
+        }
     }
-    conflicts
+    (cycles, passes)
+}
+
+/// How many different words are wanted of the bank of which most are.
+fn longest(wanted: &mut [u32]) -> u64 {
+    let (mut seen, mut word_of) = (0u32, [0; 32]);
+    let alone = wanted.iter().all(|&word| {
+        let bank = word as usize % 32;
+        let fresh = seen >> bank & 1 == 0;
+        if fresh {
+            seen |= 1 << bank;
+            word_of[bank] = word;
+        }
+        fresh || word_of[bank] == word
+    });
+    if alone {
+        return 1;
+    }
+    wanted.sort_unstable();
+    let (mut per_bank, mut last) = ([0; 32], None);
+    for &word in wanted.iter() {
+        if last != Some(word) {
+            per_bank[word as usize % 32] += 1;
+            last = Some(word);
+        }
+    }
+    per_bank.into_iter().max().unwrap_or(1)
 }
 
 #[inline(always)]
@@ -236,7 +271,7 @@ fn load<const N: usize, const SIZE: usize>(
 ) -> Outcome {
     let Operand::Vector(to) = it.to else { return Ok(()) };
     let (active, places) = (wave.exec(), places(wave, it, it.offset as u32));
-    group.counts.bank_conflicts += count(active, &places, 1, group.options);
+    count(active, &places, 1, group);
     let row = &mut wave.vectors[to as usize];
     for lane in lanes(active) {
         let bytes = of_lane(lane, group.shared.read(wave.index, places[lane] as usize))?;
@@ -254,7 +289,7 @@ fn read_words<const N: usize, const WORDS: usize>(
     places: &Row<N>,
 ) -> Outcome {
     let active = wave.exec();
-    group.counts.bank_conflicts += count(active, places, WORDS, group.options);
+    count(active, places, WORDS, group);
     let rows = &mut wave.vectors[to as usize..to as usize + WORDS];
     each_lane::<N>(active, |lane| {
         let at = places[lane] as usize;
@@ -300,7 +335,7 @@ fn store<const N: usize, const SIZE: usize>(
     f: impl Fn(u32) -> [u8; SIZE],
 ) -> Outcome {
     let (active, places, row) = (wave.exec(), places(wave, it, it.offset as u32), wave.words(it.source[1]));
-    group.counts.bank_conflicts += count(active, &places, 1, group.options);
+    count(active, &places, 1, group);
     for lane in lanes(active) {
         of_lane(lane, group.shared.write(wave.index, places[lane] as usize, f(row[lane])))?;
     }
@@ -317,7 +352,7 @@ fn write_words<const N: usize, const WORDS: usize>(
 ) -> Outcome {
     let Operand::Vector(from) = from else { return Ok(()) };
     let active = wave.exec();
-    group.counts.bank_conflicts += count(active, places, WORDS, group.options);
+    count(active, places, WORDS, group);
     let rows = &wave.vectors[from as usize..from as usize + WORDS];
     each_lane::<N>(active, |lane| {
         let at = places[lane] as usize;
@@ -388,7 +423,7 @@ fn atomic32<const N: usize>(
 ) -> Outcome {
     let (active, places) = (wave.exec(), places(wave, it, it.offset as u32));
     let (first, second) = (wave.words(it.source[1]), wave.words(it.source[2]));
-    group.counts.bank_conflicts += count(active, &places, 1, group.options);
+    count(active, &places, 1, group);
     for lane in lanes(active) {
         let change = |old| f(u32::from_le_bytes(old), first[lane], second[lane]).to_le_bytes();
         let old = of_lane(lane, group.shared.change(wave.index, places[lane] as usize, change))?;
@@ -409,7 +444,7 @@ fn atomic64<const N: usize>(
 ) -> Outcome {
     let (active, places) = (wave.exec(), places(wave, it, it.offset as u32));
     let (first, second) = (wave.doubles(it.source[1]), wave.doubles(it.source[2]));
-    group.counts.bank_conflicts += count(active, &places, 2, group.options);
+    count(active, &places, 2, group);
     for lane in lanes(active) {
         let change = |old| f(u64::from_le_bytes(old), first[lane], second[lane]).to_le_bytes();
         let old = of_lane(lane, group.shared.change(wave.index, places[lane] as usize, change))?;
@@ -476,9 +511,11 @@ mod tests {
 
     #[test]
     fn conflicts_are_of_banks() {
-        let options = Options { count: true, ..Options::default() };
-        let conflicts =
-            |stride: u32| count::<32>(u64::MAX >> 32, &std::array::from_fn(|k| k as u32 * stride), 1, &options);
-        assert_eq!([4, 0, 8, 128].map(conflicts), [0, 0, 1, 31]);
+        let of = |stride: u32| cycles::<32>(u64::MAX >> 32, &std::array::from_fn(|k| k as u32 * stride), 1);
+        assert_eq!([4, 0, 8, 128].map(of), [(1, 1), (1, 1), (2, 1), (32, 1)]);
+        // Two passes of 32 lanes, of which one has none that are on; four of 8 lanes with 4 words.
+        let row = std::array::from_fn(|k| k as u32 * 16);
+        assert_eq!(cycles::<64>(1 << 40, &row, 1), (1, 1));
+        assert_eq!(cycles::<32>(u64::MAX >> 32, &std::array::from_fn(|k| k as u32 * 16), 4), (4, 4));
     }
 }

@@ -6,12 +6,12 @@
 
 use std::collections::VecDeque;
 
+use super::registers::{Registers, result_words, results, sources, waits};
 use super::wave::Wave;
 use super::{Outcome, Trap};
 use crate::fault::FaultKind;
 use crate::isa::Generation;
 use crate::isa::instruction::{Encoding, Instruction, Operand};
-use crate::isa::tables::registers;
 
 /// What is known of a wave's registers.
 pub struct Strict {
@@ -28,24 +28,12 @@ pub struct Strict {
     moved: [Option<u64>; 2],
 }
 
-/// Registers that a load fills, none for a store that is counted with loads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Registers {
-    first: Operand,
-    count: u16,
-}
-
 /// How many loads a counter counts.
 const MOST: usize = 63;
 
 /// Whether these are of a scalar load.
 fn is_scalar(registers: &Registers) -> bool {
     matches!(registers.first, Operand::Scalar(_))
-}
-
-/// How many registers a type of a table has, for waves of `lanes`.
-fn words(kind: u8, lanes: usize) -> u16 {
-    if kind == b'm' { lanes as u16 / 32 } else { registers(kind) }
 }
 
 /// Whether two runs of registers have one in common.
@@ -66,36 +54,6 @@ fn name(registers: Registers) -> String {
         Operand::Scalar(first) if registers.count > 1 => format!("s[{first}:{}]", first + registers.count - 1),
         first => first.to_string(),
     }
-}
-
-/// What an instruction reads.
-fn sources(it: &Instruction, lanes: usize) -> impl Iterator<Item = Registers> + '_ {
-    // With a scalar base, which no table lists, the address is an offset of one register.
-    let based = it.encoding == Encoding::Global && it.source.iter().any(|it| matches!(it, Operand::Scalar(_)));
-    let of = move |k: usize| match it.source[k] {
-        Operand::Scalar(_) if based => 2,
-        _ if based && k == 0 => 1,
-        _ if k == 2 && it.name.starts_with("v_wmma") => result_words(it, lanes),
-        _ => words(it.signature.as_bytes().get(k).copied().unwrap_or(b'w'), lanes),
-    };
-    let named = it.source.iter().enumerate().map(move |(k, &first)| Registers { first, count: of(k) });
-    // What accumulates reads its result.
-    let accumulates = it.name.contains("fmac") || it.name.contains("_mac_") || it.name.contains("dot2acc");
-    let result = accumulates.then(|| Registers { first: it.to, count: result_words(it, lanes) });
-    named.chain(result).filter(|registers| registers.first != Operand::None)
-}
-
-/// How many registers the result has. Tables have those of matrices for waves of 64.
-fn result_words(it: &Instruction, lanes: usize) -> u16 {
-    let more = if it.name.starts_with("v_wmma") { 64 / lanes as u16 } else { 1 };
-    more * words(it.results.as_bytes().first().copied().unwrap_or(b'w'), lanes)
-}
-
-/// What an instruction writes.
-fn results(it: &Instruction, lanes: usize) -> impl Iterator<Item = Registers> {
-    let first = Registers { first: it.to, count: result_words(it, lanes) };
-    let second = Registers { first: it.also, count: lanes as u16 / 32 };
-    [first, second].into_iter().filter(|registers| registers.first != Operand::None)
 }
 
 /// Instructions that read lanes of other numbers than their own, or only some.
@@ -242,16 +200,7 @@ impl Strict {
 
     /// Carries out a wait: no more than so many of the newest loads are on their way.
     fn wait(&mut self, it: &Instruction) {
-        let count = it.offset as u32;
-        let (memory, shared) = match it.name {
-            "s_waitcnt" if self.generation >= Generation::Rdna3 => (count >> 10 & 63, count >> 4 & 63),
-            "s_waitcnt" => (count & 15 | count >> 10 & 48, count >> 8 & 63),
-            "s_waitcnt_vmcnt" | "s_wait_loadcnt" => (count & 63, u32::MAX),
-            "s_waitcnt_lgkmcnt" | "s_wait_dscnt" | "s_wait_kmcnt" => (u32::MAX, count & 63),
-            "s_wait_loadcnt_dscnt" => (count >> 8 & 63, count & 63),
-            "s_endpgm" => (0, 0),
-            _ => return,
-        };
+        let Some((memory, shared)) = waits(it, self.generation) else { return };
         while self.memory.len() > memory as usize {
             self.memory.pop_front();
         }

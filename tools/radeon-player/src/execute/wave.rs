@@ -46,6 +46,8 @@ pub struct Wave<const N: usize> {
     pub done: bool,
     /// What is known of its registers, in strict runs.
     pub strict: Option<Box<super::strict::Strict>>,
+    /// When its instructions would issue, in workgroups that are sampled.
+    pub timeline: Option<Box<super::timeline::Timeline>>,
     /// The wave stands at a barrier, or has ended.
     pub waiting: bool,
     /// Rows that instructions compute in: their sources' and their result's. They have no meaning
@@ -75,6 +77,7 @@ impl<const N: usize> Wave<N> {
             waiting: false,
             done: false,
             strict: None,
+            timeline: None,
             rooms: Some(Box::new([[[0; N]; 2]; 4])),
             masked: 0,
             mask: [0; N],
@@ -85,7 +88,8 @@ impl<const N: usize> Wave<N> {
     pub fn reset(&mut self, registers: usize) {
         self.vectors[..registers.min(256)].fill([UNWRITTEN; N]);
         self.scalars.fill(UNWRITTEN);
-        (self.scc, self.next, self.waiting, self.done, self.strict) = (false, 0, false, false, None);
+        (self.scc, self.next, self.waiting, self.done) = (false, 0, false, false);
+        (self.strict, self.timeline) = (None, None);
         // What stopped in the middle of an instruction did not give them back.
         self.rooms.get_or_insert_with(|| Box::new([[[0; N]; 2]; 4]));
     }
