@@ -52,8 +52,8 @@ GPUS = {
         name="RX 7900 XTX",
         compute_units=96,  # https://github.com/ilya-zlobintsev/LACT/pull/533
         clock=2.5e9,  # AMD's boost clock, https://videocardz.com/newz/alleged-amd-navi-31-gpu-block-diagram-leaks-out
-        registers=1536,  # Mesa, src/amd/common/ac_gpu_info.c: half more than other GPUs of RDNA3 and RDNA2
-        granule=24,  # the same
+        registers=1536,  # 192 KB, https://wccftech.com/amd-rdna-3-navi-3x-gpus-feature-double-the-cache-per-compute-unit-shader-array/
+        granule=24,  # in such steps the driver gives them out
         l2_bytes=6 << 20,  # LACT, as above
         l2_rate=24 * 128,  # assumed: a line of each of the 24 slices of 256 KiB
         cache_bytes=96 << 20,  # LACT, as above
@@ -62,10 +62,10 @@ GPUS = {
     ),
     "navi21": Gpu(
         name="RX 6800",
-        compute_units=60,  # AMD, https://hardforum.com/threads/2002911/
+        compute_units=60,  # AMD, https://hardforum.com/threads/amds-rx-6000-gpus-to-boost-perf-with-ryzen-5000-cpus-via-smart-memory-access.2002911/
         clock=2.105e9,  # AMD's boost clock, the same
-        registers=1024,  # Mesa, as above
-        granule=16,  # the same
+        registers=1024,  # 128 KB, as above
+        granule=16,  # as above
         l2_bytes=4 << 20,  # Mesa, as above
         l2_rate=16 * 128,  # assumed: a line of each of the 16 slices of 256 KiB
         cache_bytes=128 << 20,  # AMD, as above
@@ -81,7 +81,8 @@ _TRANSCENDENTAL = 4
 # Of a product of matrices, whatever the wave's size: the same file; AMD has it as 512 operations of
 # a compute unit a cycle.
 _MATRIX = 32
-# Waves of a SIMD at most, and bytes of shared memory of a compute unit.
+# Waves of a SIMD at most (https://hacktech.pro/amds-rdna-2-shooting-for-the-top-by-rbanffy/), and
+# bytes of shared memory of a compute unit (the ISA guides).
 _WAVES = 16
 _SHARED = 64 << 10
 

@@ -63,7 +63,8 @@ fn is_gen9(properties: &Properties, float64: bool) -> bool {
     float64 && (1..64).contains(&properties.subgroup.max_compute_workgroup_subgroups)
 }
 
-/// `float64`: whether the adapter computes with it. `sizes`: the smallest and the largest subgroup size, if a pipeline may ask for one.
+/// `float64`: whether the adapter computes with it. `sizes`: the smallest and the largest subgroup
+/// size, if a pipeline may ask for one.
 pub(super) fn of(properties: &Properties, float64: bool, sizes: Option<(u32, u32)>) -> Option<RegisterFile> {
     if properties.imitated_registers.is_some() {
         return properties.imitated_registers;
