@@ -161,7 +161,11 @@ impl Queue {
             Kind::Math => self.math(&command.words[1..]).ok_or_else(unknown)?,
             Kind::SemaphoreWait => {
                 let (address, data) = (command.address(2) & !3, command.word(1));
-                let value = self.load(address)?;
+                // Of a register, or of memory.
+                let value = match command.bits(0, 16, 16) {
+                    0 => self.load(address)?,
+                    _ => self.get(address as u32),
+                };
                 let reached = match command.bits(0, 14, 12) {
                     0 => value > data,
                     1 => value >= data,
@@ -219,6 +223,8 @@ impl Queue {
         match register {
             register::CLOCK => clock() as u32,
             _ if register == register::CLOCK + 4 => (clock() >> 32) as u32,
+            // Requests to invalidate tables, which are done at once.
+            0x4200..0x4300 => 0,
             _ => self.registers.get(&register).copied().unwrap_or(0),
         }
     }
