@@ -208,6 +208,17 @@ fn narrow_address(sent: &Sent, thread: &Thread, first: usize, k: usize) -> u64 {
     thread.word(sent.register(first + k / 8) + k % 8 * 4).into()
 }
 
+/// Where each channel's access is: all of them before anything is written, as what comes back may
+/// lie where addresses did.
+#[inline(always)]
+fn addresses(sent: &Sent, thread: &Thread, first: usize, wide: bool, count: usize) -> [u64; 16] {
+    let mut row = [0; 16];
+    for k in sent.channels(count) {
+        row[k] = if wide { wide_address(sent, thread, first, k) } else { narrow_address(sent, thread, first, k) };
+    }
+    row
+}
+
 /// Loads or stores up to four words of each channel, those that the message's mask leaves.
 fn words(sent: &Sent, thread: &mut Thread, group: &mut Group, space: Space, wide: bool, write: bool) -> Outcome {
     let count = match sent.bits(13, 12) {
@@ -217,15 +228,15 @@ fn words(sent: &Sent, thread: &mut Thread, group: &mut Group, space: Space, wide
     };
     let left: Vec<u32> = (0..4).filter(|component| sent.bits(11, 8) >> component & 1 == 0).collect();
     let first = usize::from(sent.has_header());
-    let addresses = if wide { count / 4 } else { count / 8 };
+    let data = first + if wide { count / 4 } else { count / 8 };
+    let offsets = addresses(sent, thread, first, wide, count);
     for k in sent.channels(count) {
-        let base =
-            if wide { wide_address(sent, thread, first, k) } else { narrow_address(sent, thread, first, k) };
+        let base = offsets[k];
         for (number, component) in left.iter().enumerate() {
             let offset = base + 4 * u64::from(*component);
             let register = number * count / 8 + k / 8;
             if write {
-                let at = sent.register(first + addresses + register) + k % 8 * 4;
+                let at = sent.register(data + register) + k % 8 * 4;
                 store(group, space, offset, 4, thread.word(at).into(), k)?;
             } else {
                 let value = load(group, space, offset, 4, k)? as u32;
@@ -252,12 +263,12 @@ fn bytes(
         _ => return Err(sent.missing()),
     };
     let first = usize::from(sent.has_header());
-    let addresses = if wide { count / 4 } else { count / 8 };
+    let data = first + if wide { count / 4 } else { count / 8 };
+    let offsets = addresses(sent, thread, first, wide, count);
     for k in sent.channels(count) {
-        let offset =
-            if wide { wide_address(sent, thread, first, k) } else { narrow_address(sent, thread, first, k) };
+        let offset = offsets[k];
         if write {
-            let at = sent.register(first + addresses + k / 8) + k % 8 * 4;
+            let at = sent.register(data + k / 8) + k % 8 * 4;
             store(group, space, offset, size, thread.word(at).into(), k)?;
         } else {
             let value = load(group, space, offset, size, k)? as u32;
@@ -318,8 +329,9 @@ fn data_0(sent: &Sent, thread: &mut Thread, group: &mut Group) -> Outcome {
             let space = space(sent, group)?;
             let count = if sent.bits(8, 8) != 0 { 16 } else { 8 };
             let first = usize::from(sent.has_header());
+            let offsets = addresses(sent, thread, first, false, count);
             for k in sent.channels(count) {
-                let offset = narrow_address(sent, thread, first, k) * 4;
+                let offset = offsets[k] * 4;
                 if kind == 11 {
                     let at = sent.register(first + count / 8 + k / 8) + k % 8 * 4;
                     store(group, space, offset, 4, thread.word(at).into(), k)?;
@@ -451,15 +463,16 @@ fn atomics(
     let operation = if float { sent.bits(10, 8) } else { sent.bits(11, 8) };
     let answers = sent.bits(13, 13) != 0;
     let first = usize::from(sent.has_header());
-    let addresses = if wide { count / 4 } else { count / 8 };
+    let data = first + if wide { count / 4 } else { count / 8 };
+    let offsets = addresses(sent, thread, first, wide, count);
+    let mut operands = [[0; 16]; 2];
+    for (number, row) in operands.iter_mut().enumerate() {
+        for k in sent.channels(count) {
+            row[k] = thread.word(sent.register(data + number * count / 8 + k / 8) + k % 8 * 4);
+        }
+    }
     for k in sent.channels(count) {
-        let offset =
-            if wide { wide_address(sent, thread, first, k) } else { narrow_address(sent, thread, first, k) };
-        let operand = |number: usize| {
-            let register = first + addresses + number * count / 8 + k / 8;
-            thread.word(sent.register(register) + k % 8 * 4)
-        };
-        let (a, b) = (operand(0), operand(1));
+        let (offset, a, b) = (offsets[k], operands[0][k], operands[1][k]);
         let new = |old: u32| if float { atomic_float(operation, old, a, b) } else { atomic(operation, old, a, b) };
         if new(0).is_none() {
             return Err(sent.missing());
@@ -489,12 +502,59 @@ fn atomics(
 
 /// Reads texels by their numbers.
 fn sampler(sent: &Sent, thread: &mut Thread, group: &mut Group) -> Outcome {
-    let _ = (thread, group);
-    Err(sent.missing())
+    // `ld_lz`: without a level.
+    let count = match (sent.bits(16, 12), sent.bits(18, 17)) {
+        (26, 1) => 8,
+        (26, 2) => 16,
+        _ => return Err(sent.missing()),
+    };
+    // Halves instead of words, and surfaces of shaders' own.
+    if sent.bits(30, 30) != 0 || sent.bits(7, 0) >= 240 {
+        return Err(sent.missing());
+    }
+    let surface = Surface::of_table(group, sent.bits(7, 0))?;
+    let (bytes, components) = surface.texel()?;
+    let first = usize::from(sent.has_header());
+    let (x, y) = (
+        addresses(sent, thread, first, false, count),
+        addresses(sent, thread, first + count / 8, false, count),
+    );
+    for k in sent.channels(count) {
+        let texel = surface.address(x[k] as u32, y[k] as u32, bytes * components);
+        for component in 0..4 {
+            let value = match texel {
+                Some(at) if component < components => {
+                    let from = Space::Global(at, None);
+                    load(group, from, u64::from(component * bytes), bytes as usize, k)? as u32
+                }
+                // What a format lacks is 0, and 1 of the last.
+                Some(_) if component == 3 => 1,
+                _ => 0,
+            };
+            let register = component as usize * count / 8 + k / 8;
+            thread.set_word(sent.answer() + register * file::REGISTER + k % 8 * 4, value);
+        }
+    }
+    Ok(())
 }
 
 /// Writes texels by their numbers, of surfaces with two axes.
 fn store_texels(sent: &Sent, thread: &mut Thread, group: &mut Group) -> Outcome {
-    let _ = (thread, group);
-    Err(sent.missing())
+    if sent.bits(7, 0) >= 240 || sent.bits(11, 8) != 0 {
+        return Err(sent.missing());
+    }
+    let surface = Surface::of_table(group, sent.bits(7, 0))?;
+    let (bytes, components) = surface.texel()?;
+    let first = usize::from(sent.has_header());
+    for k in sent.channels(8) {
+        let word = |register: usize| thread.word(sent.register(first + register) + k * 4);
+        let Some(at) = surface.address(word(0), word(1), bytes * components) else { continue };
+        // The data follows what of the address was sent.
+        let data = sent.length() - first;
+        for component in 0..components {
+            let value = word(data + component as usize).into();
+            store(group, Space::Global(at, None), u64::from(component * bytes), bytes as usize, value, k)?;
+        }
+    }
+    Ok(())
 }
