@@ -1,10 +1,11 @@
 //! Executes workgroups.
 //!
 //! [`thread`] has the registers of a thread, [`region`] reads operands out of them and writes
-//! results, [`integer`] and [`float`] compute, [`control`] keeps which channels are on, and
+//! results, [`fast`], [`integer`] and [`float`] compute, [`control`] keeps which channels are on, and
 //! [`message`] is what threads send to memory and to each other. [`run`] puts them together.
 
 pub mod control;
+pub mod fast;
 pub mod float;
 pub mod integer;
 pub mod message;

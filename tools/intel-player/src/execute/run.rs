@@ -1,11 +1,11 @@
 //! Runs the threads of a workgroup.
 
 use super::thread::Thread;
-use super::{Group, Outcome, float, integer, message};
+use super::{Group, Outcome, fast, float, integer, message};
 use crate::dispatch::Dispatch;
 use crate::fault::{Fault, FaultKind};
 use crate::isa::file;
-use crate::isa::instruction::{Instruction, Operation, Place};
+use crate::isa::instruction::{Instruction, Operation, Place, Plan};
 use crate::isa::{Program, sources};
 use crate::memory::Memory;
 use crate::report::{Counts, Options};
@@ -132,6 +132,15 @@ fn compute(it: &Instruction, thread: &mut Thread) -> Outcome {
     let mut mask = thread.mask(it);
     if it.operation != Operation::Sel {
         mask &= predicate;
+    }
+    match (it.plan, it.channels) {
+        (Plan::Words, 8) => return Ok(fast::words::<8>(thread, it, mask, predicate)),
+        (Plan::Words, 16) => return Ok(fast::words::<16>(thread, it, mask, predicate)),
+        // Other roundings are rare, and known there.
+        (Plan::Singles, _) if thread.mode().rounding() != 0 => {}
+        (Plan::Singles, 8) => return Ok(fast::singles::<8>(thread, it, mask, predicate)),
+        (Plan::Singles, 16) => return Ok(fast::singles::<16>(thread, it, mask, predicate)),
+        _ => {}
     }
     let count = sources(it.operation, it.condition);
     let used = &it.source[..count];

@@ -4,7 +4,7 @@ use super::Generation;
 use super::bits::{Bits, bit, field};
 use super::compaction;
 use super::file;
-use super::instruction::{Extended, Instruction, Message, Operation, Place, Source, Target, Type};
+use super::instruction::{Extended, Instruction, Message, Operation, Place, Plan, Source, Target, Type};
 
 /// How many sources an operation has in its text and when it is carried out.
 #[must_use]
@@ -147,6 +147,7 @@ pub fn decode(_: Generation, words: &[u32], at: u32) -> Result<Instruction, Stri
         condition: get(95, 92) as u8,
         saturate: bit(bits, 34),
         accumulate: bit(bits, 33),
+        plan: Plan::General,
         is_target: false,
         to: Target { place: Place::Null, kind: Type::UD, stride: 1 },
         source: [Source::NONE; 3],
@@ -194,6 +195,7 @@ pub fn decode(_: Generation, words: &[u32], at: u32) -> Result<Instruction, Stri
         }
     }
     check(&it)?;
+    it.plan = crate::execute::fast::plan(&it);
     Ok(it)
 }
 

@@ -224,6 +224,18 @@ impl Default for Extended {
     }
 }
 
+/// How an instruction is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Plan {
+    /// By what has all types and operations.
+    #[default]
+    General,
+    /// As words of 32 bits.
+    Words,
+    /// As f32.
+    Singles,
+}
+
 /// An instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
@@ -249,6 +261,8 @@ pub struct Instruction {
     pub saturate: bool,
     /// Results are written to the accumulator too.
     pub accumulate: bool,
+    /// How it is carried out.
+    pub plan: Plan,
     /// Something else joins at it.
     pub is_target: bool,
     /// Where results go.
