@@ -60,14 +60,13 @@ impl Sent<'_> {
     fn register(&self, number: usize) -> usize {
         let [first, second] = self.it.message.registers;
         let length = self.length();
-        let register =
-            if number < length { usize::from(first) + number } else { usize::from(second) + number - length };
-        register * file::REGISTER
+        let (start, number) = if number < length { (first, number) } else { (second, number - length) };
+        (usize::from(start.unwrap_or(0)) + number) * file::REGISTER
     }
 
     /// Where the answer starts.
     fn answer(&self) -> usize {
-        usize::from(self.it.message.answer) * file::REGISTER
+        usize::from(self.it.message.answer.unwrap_or(0)) * file::REGISTER
     }
 
     /// Channels of the mask below a number.
@@ -96,6 +95,8 @@ pub fn send(it: &Instruction, thread: &mut Thread, group: &mut Group, mask: u32)
     let sent = Sent { it, descriptor, extended, mask };
     match message.function {
         function::SPAWNER => {}
+        // Not sent: its predicate does not hold.
+        _ if mask == 0 => return Ok(()),
         function::GATEWAY => {
             if sent.bits(2, 0) != 4 {
                 return Err(sent.missing());

@@ -349,7 +349,7 @@ fn three(bits: Bits, it: &mut Instruction) -> Result<(), String> {
         } else {
             let horizontal = stride(horizontal);
             let (vertical, width, horizontal) = match k {
-                2 => (horizontal, 1, 0),
+                2 => (horizontal, 1, horizontal),
                 _ => two(verticals[k], horizontal),
             };
             let place = place(general, number, byte, kind)?;
@@ -364,6 +364,7 @@ fn message(bits: Bits) -> Result<Message, String> {
     let get = |last, first| field(bits, last, first);
     let descriptor = get(123, 122) << 30 | get(71, 67) << 25 | get(55, 51) << 20 | get(121, 113) << 11 | get(91, 81);
     let extended = get(127, 124) << 28 | get(97, 96) << 26 | get(65, 64) << 24 | get(47, 35) << 11 | get(103, 99) << 6;
+    let register = |file: u32, number: u64| bit(bits, file).then_some(number as u8);
     Ok(Message {
         function: get(95, 92) as u8,
         descriptor: (!bit(bits, 48)).then_some(descriptor as u32),
@@ -373,7 +374,7 @@ fn message(bits: Bits) -> Result<Message, String> {
             Extended::Value(extended as u32)
         },
         end: bit(bits, 34),
-        registers: [get(79, 72) as u8, get(111, 104) as u8],
-        answer: get(63, 56) as u8,
+        registers: [register(66, get(79, 72)), register(98, get(111, 104))],
+        answer: register(50, get(63, 56)),
     })
 }

@@ -26,7 +26,7 @@ pub const BYTES: usize = TIMESTAMP + 32;
 const NAMES: [(usize, &str); 8] = [
     (ADDRESS, "a"),
     (FLAG, "f"),
-    (MASK, "ce"),
+    (MASK, "mask"),
     (STATE, "sr"),
     (CONTROL, "cr"),
     (NOTIFICATION, "n"),

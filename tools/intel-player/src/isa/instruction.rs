@@ -203,10 +203,10 @@ pub struct Message {
     pub extended: Extended,
     /// The thread ends with it.
     pub end: bool,
-    /// The first general registers of both parts of what is sent, and of what comes back.
-    pub registers: [u8; 2],
+    /// The first general registers of both parts of what is sent, if there are.
+    pub registers: [Option<u8>; 2],
     /// The first general register of what comes back.
-    pub answer: u8,
+    pub answer: Option<u8>,
 }
 
 /// The extended descriptor of a message.
@@ -315,7 +315,7 @@ impl fmt::Display for Instruction {
             _ => {
                 let saturate = if self.saturate { ".sat" } else { "" };
                 write!(f, "{saturate}{}", CONDITIONS[self.condition as usize & 15])?;
-                if self.condition != 0 {
+                if self.condition != 0 && !matches!(self.operation, Operation::Sel | Operation::Csel) {
                     write!(f, ".f{}.{}", self.flag / 32, self.flag / 16 % 2)?;
                 }
             }
@@ -332,16 +332,21 @@ impl fmt::Display for Instruction {
             Operation::Sync => Ok(()),
             Operation::Send | Operation::Sendc => {
                 let Message { function, descriptor, extended, end, registers: [a, b], answer } = self.message;
-                write!(f, " g{answer} g{a} g{b} function {function} descriptor ")?;
+                for register in [answer, a, b] {
+                    match register {
+                        Some(register) => write!(f, " g{register}UD")?,
+                        None => write!(f, " nullUD")?,
+                    }
+                }
                 match descriptor {
-                    Some(value) => write!(f, "{value:#010x}")?,
-                    None => write!(f, "a0.0")?,
+                    Some(value) => write!(f, " {value:#010x}")?,
+                    None => write!(f, " a0.0")?,
                 }
                 match extended {
                     Extended::Value(value) => write!(f, " {value:#010x}")?,
                     Extended::Address(element) => write!(f, " a0.{element}")?,
                 }
-                if end { write!(f, " EOT") } else { Ok(()) }
+                write!(f, " function {function}{}", if end { " EOT" } else { "" })
             }
             _ => {
                 write!(f, " {}<{}>{:?}", place(self.to.place, self.to.kind), self.to.stride, self.to.kind)?;
