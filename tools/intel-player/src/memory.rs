@@ -67,10 +67,7 @@ impl Memory {
     #[must_use]
     pub fn new() -> Self {
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        Self {
-            region: reserve(REGION, libc::PROT_NONE),
-            mapped: reserve(MAPPED, access) as *const AtomicU64,
-        }
+        Self { region: reserve(REGION, libc::PROT_NONE), mapped: reserve(MAPPED, access) as *const AtomicU64 }
     }
 
     /// Where an address of the GPU lies in this process, mapped or not.

@@ -24,7 +24,7 @@ pub enum Problem {
         /// Where its code is.
         code: u64,
         /// What it did.
-        fault: Fault,
+        fault: Box<Fault>,
     },
     /// A command that reaches outside all buffers.
     #[error("{0} at {1:#x}, outside all buffers")]
@@ -326,7 +326,7 @@ impl Queue {
             return Ok(());
         }
         let code = dispatch.code;
-        let failed = |fault| Problem::Launch { number, code, fault };
+        let failed = |fault| Problem::Launch { number, code, fault: Box::new(fault) };
         let program = self.program(generation, code).map_err(failed)?;
         if self.pool.as_ref().is_none_or(|pool| !pool.is_here()) {
             self.pool = Some(Pool::new(self.options.threads));

@@ -1,5 +1,5 @@
-//! The decoder against Mesa's disassembler: `tests/decode/*.txt` has instructions of kernels of this
-//! project as words, and what `INTEL_DEBUG=cs,hex` prints of them, in the player's spelling.
+//! The decoder against Mesa's disassembler: `tests/decode/*.txt` has instructions of kernels of
+//! this project as words, and what `INTEL_DEBUG=cs,hex` prints of them, in the player's spelling.
 
 #![cfg(target_os = "linux")]
 

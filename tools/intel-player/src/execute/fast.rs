@@ -29,7 +29,9 @@ pub fn plan(it: &Instruction) -> Plan {
     if !simple {
         return Plan::General;
     }
-    if used.iter().all(|source| source.kind == Type::F) && matches!(it.to.kind, Type::F) || it.operation == Cmp && used.iter().all(|source| source.kind == Type::F) && it.to.kind.bytes() == 4 {
+    if used.iter().all(|source| source.kind == Type::F) && matches!(it.to.kind, Type::F)
+        || it.operation == Cmp && used.iter().all(|source| source.kind == Type::F) && it.to.kind.bytes() == 4
+    {
         let has = matches!(it.operation, Add | Mul | Mad | Cmp | Sel)
             || it.operation == Mov && (it.saturate || used[0].negate || used[0].absolute);
         return if has { Plan::Singles } else { raw_move(it) };
@@ -71,9 +73,8 @@ impl Thread {
                     (Some(0), 4) => row = [self.word(byte); N],
                     (Some(1), 4) => {
                         if let Some(from) = self.file.get(byte..byte + 4 * N) {
-                            for k in 0..N {
-                                let b = &from[4 * k..4 * k + 4];
-                                row[k] = u32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+                            for (to, b) in row.iter_mut().zip(from.chunks_exact(4)) {
+                                *to = u32::from_le_bytes([b[0], b[1], b[2], b[3]]);
                             }
                         }
                     }
@@ -124,8 +125,8 @@ impl Thread {
         if it.to.stride == 1 {
             let Some(to) = self.file.get_mut(start..start + 4 * N) else { return };
             if mask == u32::MAX >> (32 - N) {
-                for k in 0..N {
-                    to[4 * k..4 * k + 4].copy_from_slice(&row[k].to_le_bytes());
+                for (to, value) in to.chunks_exact_mut(4).zip(row) {
+                    to.copy_from_slice(&value.to_le_bytes());
                 }
             } else {
                 for k in 0..N {
@@ -137,10 +138,8 @@ impl Thread {
             }
             return;
         }
-        for k in 0..N {
-            if mask >> k & 1 != 0 {
-                self.set_word(start + 4 * usize::from(it.to.stride) * k, row[k]);
-            }
+        for (k, value) in row.iter().enumerate().filter(|(k, _)| mask >> k & 1 != 0) {
+            self.set_word(start + 4 * usize::from(it.to.stride) * k, *value);
         }
     }
 }

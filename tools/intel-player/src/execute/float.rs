@@ -28,7 +28,12 @@ pub fn run(thread: &mut Thread, it: &Instruction, mask: u32, predicate: u32) -> 
     }
     let [first, second, third] = &it.source;
     // A move of the same type is one of bits.
-    if it.operation == Mov && it.to.kind == first.kind && !first.negate && !first.absolute && !it.saturate && it.condition == 0
+    if it.operation == Mov
+        && it.to.kind == first.kind
+        && !first.negate
+        && !first.absolute
+        && !it.saturate
+        && it.condition == 0
     {
         let row = thread.raw(first, channels)?;
         return thread.put(&it.to, channels, mask, &row);

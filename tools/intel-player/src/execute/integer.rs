@@ -103,11 +103,8 @@ pub fn run(thread: &mut Thread, it: &Instruction, mask: u32, predicate: u32) -> 
             // half of it is added here, and what is above 32 bits is the result.
             let mut out = [0; 32];
             for k in 0..channels {
-                let upper = if second.kind.is_signed() {
-                    i64::from(b[k] as i32 >> 16)
-                } else {
-                    i64::from(b[k] as u32 >> 16)
-                };
+                let upper =
+                    if second.kind.is_signed() { i64::from(b[k] as i32 >> 16) } else { i64::from(b[k] as u32 >> 16) };
                 let sum = (thread.accumulators[k] as i64).wrapping_add(a[k].wrapping_mul(upper) << 16);
                 thread.accumulators[k] = sum as u64;
                 out[k] = sum >> 32;

@@ -516,10 +516,8 @@ fn sampler(sent: &Sent, thread: &mut Thread, group: &mut Group) -> Outcome {
     let surface = Surface::of_table(group, sent.bits(7, 0))?;
     let (bytes, components) = surface.texel()?;
     let first = usize::from(sent.has_header());
-    let (x, y) = (
-        addresses(sent, thread, first, false, count),
-        addresses(sent, thread, first + count / 8, false, count),
-    );
+    let (x, y) =
+        (addresses(sent, thread, first, false, count), addresses(sent, thread, first + count / 8, false, count));
     for k in sent.channels(count) {
         let texel = surface.address(x[k] as u32, y[k] as u32, bytes * components);
         for component in 0..4 {

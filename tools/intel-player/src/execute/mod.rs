@@ -1,8 +1,8 @@
 //! Executes workgroups.
 //!
 //! [`thread`] has the registers of a thread, [`region`] reads operands out of them and writes
-//! results, [`fast`], [`integer`] and [`float`] compute, [`control`] keeps which channels are on, and
-//! [`message`] is what threads send to memory and to each other. [`run`] puts them together.
+//! results, [`fast`], [`integer`] and [`float`] compute, [`control`] keeps which channels are on,
+//! and [`message`] is what threads send to memory and to each other. [`run`] puts them together.
 
 pub mod control;
 pub mod fast;

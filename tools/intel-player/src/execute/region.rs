@@ -106,8 +106,7 @@ impl Thread {
                 }),
                 Type::UV => (0..channels).for_each(|k| row[k] = value >> (4 * (k % 8)) & 15),
                 Type::VF => {
-                    (0..channels)
-                        .for_each(|k| row[k] = restricted((value >> (8 * (k % 4))) as u8).to_bits().into());
+                    (0..channels).for_each(|k| row[k] = restricted((value >> (8 * (k % 4))) as u8).to_bits().into());
                 }
                 _ => row[..channels].fill(value),
             },
@@ -130,8 +129,8 @@ impl Thread {
                     _ => {
                         let width = usize::from(source.width);
                         for (k, value) in row[..channels].iter_mut().enumerate() {
-                            let element = k / width * usize::from(source.vertical)
-                                + k % width * usize::from(source.horizontal);
+                            let element =
+                                k / width * usize::from(source.vertical) + k % width * usize::from(source.horizontal);
                             *value = self.bits(byte + bytes * element, bytes);
                         }
                     }
@@ -303,7 +302,6 @@ impl Thread {
         if it.accumulate {
             (0..channels).for_each(|k| self.accumulators[k] = row[k] as u64);
         }
-        let wide = matches!(it.to.place, Place::Accumulator(_));
         if it.saturate {
             let (low, high) = limits(kind);
             row.iter_mut().for_each(|value| *value = (*value).clamp(low, high));
@@ -317,7 +315,7 @@ impl Thread {
         if it.condition != 0 {
             self.condition(it, mask, &raw)?;
         }
-        self.put(&it.to, channels, mask, if wide || kind.bytes() == 8 { &raw } else { &raw })
+        self.put(&it.to, channels, mask, &raw)
     }
 
     /// Writes f32 as the destination's type has them, and flags of its condition.

@@ -134,12 +134,24 @@ fn compute(it: &Instruction, thread: &mut Thread) -> Outcome {
         mask &= predicate;
     }
     match (it.plan, it.channels) {
-        (Plan::Words, 8) => return Ok(fast::words::<8>(thread, it, mask, predicate)),
-        (Plan::Words, 16) => return Ok(fast::words::<16>(thread, it, mask, predicate)),
+        (Plan::Words, 8) => {
+            fast::words::<8>(thread, it, mask, predicate);
+            return Ok(());
+        }
+        (Plan::Words, 16) => {
+            fast::words::<16>(thread, it, mask, predicate);
+            return Ok(());
+        }
         // Other roundings are rare, and known there.
         (Plan::Singles, _) if thread.mode().rounding() != 0 => {}
-        (Plan::Singles, 8) => return Ok(fast::singles::<8>(thread, it, mask, predicate)),
-        (Plan::Singles, 16) => return Ok(fast::singles::<16>(thread, it, mask, predicate)),
+        (Plan::Singles, 8) => {
+            fast::singles::<8>(thread, it, mask, predicate);
+            return Ok(());
+        }
+        (Plan::Singles, 16) => {
+            fast::singles::<16>(thread, it, mask, predicate);
+            return Ok(());
+        }
         _ => {}
     }
     let count = sources(it.operation, it.condition);

@@ -211,7 +211,8 @@ fn check(it: &Instruction) -> Result<(), String> {
     for source in &it.source[..sources(it.operation, it.condition)] {
         if let Place::File(byte) = source.place {
             let (width, rows) = (usize::from(source.width), channels.div_ceil(source.width.into()));
-            let last = (rows - 1) * usize::from(source.vertical) + (width.min(channels) - 1) * usize::from(source.horizontal);
+            let last =
+                (rows - 1) * usize::from(source.vertical) + (width.min(channels) - 1) * usize::from(source.horizontal);
             if usize::from(byte) + (last + 1) * source.kind.bytes() > file::BYTES {
                 return Err("a source beyond the registers".into());
             }
@@ -223,9 +224,8 @@ fn check(it: &Instruction) -> Result<(), String> {
 /// Where a register of a file, 1 for general ones, and a byte of it are.
 fn place(general: bool, number: u64, byte: u64, kind: Type) -> Result<Place, String> {
     if general {
-        return Ok(Place::File((number as usize * file::REGISTER + byte as usize) as u16)).and_then(|place| {
-            if number < 128 { Ok(place) } else { Err(format!("register g{number}")) }
-        });
+        return Ok(Place::File((number as usize * file::REGISTER + byte as usize) as u16))
+            .and_then(|place| if number < 128 { Ok(place) } else { Err(format!("register g{number}")) });
     }
     Ok(match number >> 4 {
         0 => Place::Null,
@@ -368,11 +368,7 @@ fn message(bits: Bits) -> Result<Message, String> {
     Ok(Message {
         function: get(95, 92) as u8,
         descriptor: (!bit(bits, 48)).then_some(descriptor as u32),
-        extended: if bit(bits, 49) {
-            Extended::Address(get(42, 40) as u8)
-        } else {
-            Extended::Value(extended as u32)
-        },
+        extended: if bit(bits, 49) { Extended::Address(get(42, 40) as u8) } else { Extended::Value(extended as u32) },
         end: bit(bits, 34),
         registers: [register(66, get(79, 72)), register(98, get(111, 104))],
         answer: register(50, get(63, 56)),

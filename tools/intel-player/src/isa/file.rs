@@ -43,7 +43,7 @@ pub fn architecture(number: u8, byte: usize) -> Option<u16> {
         1 => ADDRESS,
         3 if index < 2 => FLAG + 4 * index,
         4 => MASK,
-        7 => STATE + 32 * (index & 0),
+        7 if index == 0 => STATE,
         8 => CONTROL,
         9 => NOTIFICATION,
         11 => DEPENDENCY,

@@ -280,7 +280,21 @@ const CONDITIONS: [&str; 16] =
 
 /// Names of the functions of `math`.
 pub const MATH: [&str; 16] = [
-    "0", "inv", "log", "exp", "sqrt", "rsq", "sin", "cos", "8", "fdiv", "pow", "intdivmod", "intdiv", "intmod", "invm",
+    "0",
+    "inv",
+    "log",
+    "exp",
+    "sqrt",
+    "rsq",
+    "sin",
+    "cos",
+    "8",
+    "fdiv",
+    "pow",
+    "intdivmod",
+    "intdiv",
+    "intmod",
+    "invm",
     "rsqrtm",
 ];
 
