@@ -62,8 +62,12 @@ impl Program {
         let number = |byte: u32| instructions.binary_search_by_key(&byte, |it| it.at).ok();
         let mut targets = Vec::new();
         let mut jumps = Vec::new();
-        for it in &instructions {
+        for (at, it) in instructions.iter().enumerate() {
             let mut jump = [0; 2];
+            // Channels that leave a loop wait behind it for those that stay.
+            if it.operation == Operation::While {
+                targets.push(at + 1);
+            }
             if decode::branches(it.operation) {
                 for (k, byte) in it.jump.iter().enumerate().take(decode::jumps(it.operation)) {
                     let Some(target) = number(*byte) else {
@@ -85,7 +89,9 @@ impl Program {
             it.jump = jump;
         }
         for target in targets {
-            instructions[target].is_target = true;
+            if let Some(it) = instructions.get_mut(target) {
+                it.is_target = true;
+            }
         }
         Ok(Self { generation, instructions, code: code[..at].to_vec() })
     }
