@@ -115,6 +115,12 @@ impl Dispatch {
         })
     }
 
+    /// Bytes of scratch of a thread.
+    #[must_use]
+    pub fn scratch(&self) -> usize {
+        if self.state.scratch.0 == 0 { 0 } else { self.state.scratch.1 as usize }
+    }
+
     /// How many workgroups there are.
     #[must_use]
     pub fn group_count(&self) -> u64 {

@@ -23,6 +23,10 @@ mod function {
 const SHARED: u32 = 254;
 const STATELESS: [u32; 2] = [253, 255];
 
+/// Where a thread's registers say that the scratch of the first thread of its workgroup is. No
+/// memory is there: each workgroup has its own.
+pub const SCRATCH_START: u32 = 1 << 24;
+
 /// What an access of a surface is of.
 #[derive(Clone, Copy)]
 enum Space {
@@ -31,6 +35,8 @@ enum Space {
     Global(u64, Option<u64>),
     /// Shared memory.
     Shared,
+    /// Scratch of the workgroup, from a byte on.
+    Scratch(usize),
 }
 
 /// A message with its descriptor.
@@ -115,9 +121,18 @@ pub fn send(it: &Instruction, thread: &mut Thread, group: &mut Group, mask: u32)
 }
 
 /// What the entry of a binding table says.
-fn space(sent: &Sent, group: &Group) -> Outcome<Space> {
+fn space(sent: &Sent, thread: &Thread, group: &Group) -> Outcome<Space> {
     match sent.bits(7, 0) {
         SHARED => Ok(Space::Shared),
+        // The header says where the thread's scratch is.
+        entry if STATELESS.contains(&entry) && sent.has_header() => {
+            let start = thread.word(sent.register(0) + 20) & !0x3ff;
+            Ok(if start == 0 {
+                Space::Global(group.dispatch.state.general, None)
+            } else {
+                Space::Scratch(start.checked_sub(SCRATCH_START).ok_or_else(|| sent.missing())? as usize)
+            })
+        }
         entry if STATELESS.contains(&entry) => Ok(Space::Global(group.dispatch.state.general, None)),
         // The surface's state is in the extended descriptor, from the bindless ones on.
         252 => {
@@ -140,6 +155,12 @@ fn outside(address: u64, bytes: usize, channel: usize, write: bool) -> Box<Trap>
     Trap::at(FaultKind::OutOfBounds { bytes: bytes as u32, write }, channel, address)
 }
 
+/// The bytes of scratch, which each workgroup has of its own.
+fn scratch_at(group: &Group, start: usize, offset: u64, bytes: usize) -> Option<std::ops::Range<usize>> {
+    let first = start.checked_add(usize::try_from(offset).ok()?)?;
+    (first + bytes <= group.scratch.len()).then_some(first..first + bytes)
+}
+
 fn shared_outside(group: &Group, offset: usize, channel: usize) -> Box<Trap> {
     let size = group.shared.len() as u32;
     Trap::at(FaultKind::SharedOutOfBounds { offset: offset as u32, size }, channel, offset as u64)
@@ -154,6 +175,11 @@ fn load(group: &Group, space: Space, offset: u64, bytes: usize, channel: usize) 
             let at = offset as usize;
             let from = group.shared.get(at..at + bytes).ok_or_else(|| shared_outside(group, at, channel))?;
             value[..bytes].copy_from_slice(from);
+        }
+        Space::Scratch(start) => {
+            let range = scratch_at(group, start, offset, bytes);
+            let range = range.ok_or_else(|| outside(offset, bytes, channel, false))?;
+            value[..bytes].copy_from_slice(&group.scratch[range]);
         }
         Space::Global(_, Some(limit)) if offset + bytes as u64 > limit => {}
         Space::Global(base, _) => {
@@ -181,6 +207,11 @@ fn store(group: &mut Group, space: Space, offset: u64, bytes: usize, value: u64,
                 return Err(shared_outside(group, at, channel));
             }
             group.shared[at..at + bytes].copy_from_slice(&value[..bytes]);
+        }
+        Space::Scratch(start) => {
+            let range = scratch_at(group, start, offset, bytes);
+            let range = range.ok_or_else(|| outside(offset, bytes, channel, true))?;
+            group.scratch[range].copy_from_slice(&value[..bytes]);
         }
         Space::Global(_, Some(limit)) if offset + bytes as u64 > limit => {}
         Space::Global(base, _) => {
@@ -317,17 +348,17 @@ fn data_0(sent: &Sent, thread: &mut Thread, group: &mut Group) -> Outcome {
             let header = sent.register(0);
             // In units of 16 bytes, but not of what is unaligned.
             let offset = u64::from(thread.word(header + 8));
-            let space = space(sent, group)?;
+            let space = space(sent, thread, group)?;
             block(sent, thread, group, space, if kind == 1 { offset } else { offset * 16 }, kind == 8)
         }
         4 | 12 => {
-            let space = space(sent, group)?;
+            let space = space(sent, thread, group)?;
             let count = if sent.bits(8, 8) != 0 { 16 } else { 8 };
             bytes(sent, thread, group, space, (false, count), kind == 12)
         }
         // A word of each channel, at an offset in words.
         3 | 11 => {
-            let space = space(sent, group)?;
+            let space = space(sent, thread, group)?;
             let count = if sent.bits(8, 8) != 0 { 16 } else { 8 };
             let first = usize::from(sent.has_header());
             let offsets = addresses(sent, thread, first, false, count);
@@ -353,8 +384,9 @@ fn scratch(sent: &Sent, thread: &mut Thread, group: &mut Group) -> Outcome {
         return Err(sent.missing());
     }
     let count = 8 << sent.bits(13, 12);
-    let start = u64::from(thread.word(sent.register(0) + 20) & !0x3ff) + 32 * u64::from(sent.bits(11, 0));
-    let space = Space::Global(group.dispatch.state.general, None);
+    let base = thread.word(sent.register(0) + 20) & !0x3ff;
+    let start = 32 * u64::from(sent.bits(11, 0));
+    let space = Space::Scratch(base.checked_sub(SCRATCH_START).ok_or_else(|| sent.missing())? as usize);
     for k in 0..count {
         // All channels of a register's word, of which those that are off keep what they had.
         if sent.mask >> (k % 8) & 1 == 0 && !sent.it.all {
@@ -377,7 +409,7 @@ fn data_1(sent: &Sent, thread: &mut Thread, group: &mut Group) -> Outcome {
     let everything = Space::Global(0, None);
     match sent.bits(18, 14) {
         0x01 | 0x09 => {
-            let space = space(sent, group)?;
+            let space = space(sent, thread, group)?;
             words(sent, thread, group, space, false, sent.bits(17, 17) != 0)
         }
         0x11 => words(sent, thread, group, everything, true, false),
@@ -392,7 +424,7 @@ fn data_1(sent: &Sent, thread: &mut Thread, group: &mut Group) -> Outcome {
             block(sent, thread, group, everything, address & 0xffff_ffff_ffff, kind == 0x15)
         }
         kind @ (0x02 | 0x1b) => {
-            let space = space(sent, group)?;
+            let space = space(sent, thread, group)?;
             let count = if sent.bits(12, 12) != 0 { 8 } else { 16 };
             atomics(sent, thread, group, space, (false, count), kind == 0x1b)
         }
@@ -479,7 +511,7 @@ fn atomics(
             return Err(sent.missing());
         }
         let old = match space {
-            Space::Shared => {
+            Space::Shared | Space::Scratch(_) => {
                 let old = load(group, space, offset, 4, k)? as u32;
                 store(group, space, offset, 4, new(old).unwrap_or(old).into(), k)?;
                 old

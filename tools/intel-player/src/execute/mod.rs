@@ -28,6 +28,8 @@ pub struct Group<'a> {
     pub memory: &'a Memory,
     /// Shared memory.
     pub shared: Vec<u8>,
+    /// Scratch of all threads, that of the first first.
+    pub scratch: Vec<u8>,
 }
 
 /// What stops an instruction.

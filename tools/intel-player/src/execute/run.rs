@@ -26,7 +26,8 @@ pub fn run_workgroup(
     _: &Options,
     counts: &mut Counts,
 ) -> Result<(), Fault> {
-    let mut group = Group { dispatch, memory, shared: vec![0xa5; dispatch.shared as usize] };
+    let scratch = vec![0xa5; dispatch.scratch() * dispatch.threads as usize];
+    let mut group = Group { dispatch, memory, shared: vec![0xa5; dispatch.shared as usize], scratch };
     let mut threads: Vec<_> = (0..dispatch.threads).map(|number| start(dispatch, id, number)).collect();
     loop {
         let mut left = false;
@@ -58,6 +59,11 @@ fn start(dispatch: &Dispatch, id: [u32; 3], number: u32) -> Thread {
     thread.file[..32].fill(0);
     for (word, value) in [(1, id[0]), (6, id[1]), (7, id[2])] {
         thread.set_word(4 * word, value);
+    }
+    if dispatch.scratch() > 0 {
+        // As a power of two from 1 KiB on.
+        thread.set_word(12, (dispatch.scratch() / 1024).trailing_zeros());
+        thread.set_word(20, message::SCRATCH_START + number * dispatch.scratch() as u32);
     }
     let own = number as usize * dispatch.own_bytes;
     let constants = [&dispatch.common[..], &dispatch.own[own..own + dispatch.own_bytes]].concat();
