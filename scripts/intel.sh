@@ -25,6 +25,7 @@ fail() { echo "intel.sh: $*" >&2; exit 1; }
 # Name, generation, a GPU that has it.
 gpus() {
     cat <<'TEXT'
+skl Gen9 HD Graphics of Skylake
 tgl Xe Iris Xe of Tiger Lake
 TEXT
 }

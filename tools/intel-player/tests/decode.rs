@@ -36,8 +36,17 @@ fn check(text: &str, generation: Generation) {
     assert!(wrong.is_empty(), "{} of {count} lines:\n{}", wrong.len(), wrong[..wrong.len().min(20)].join("\n"));
 }
 
+/// The lines of a file that the environment names, or those that are kept.
+fn lines(variable: &str, kept: &str) -> String {
+    std::env::var(variable).map_or(kept.into(), |path| std::fs::read_to_string(path).expect("a file"))
+}
+
 #[test]
 fn xe() {
-    let other = std::env::var("DECODE_LINES").ok().map(|path| std::fs::read_to_string(path).expect("a file"));
-    check(other.as_deref().unwrap_or(include_str!("decode/xe.txt")), Generation::Xe);
+    check(&lines("DECODE_XE", include_str!("decode/xe.txt")), Generation::Xe);
+}
+
+#[test]
+fn nine() {
+    check(&lines("DECODE_NINE", include_str!("decode/nine.txt")), Generation::Nine);
 }

@@ -59,6 +59,7 @@ pub fn run(thread: &mut Thread, it: &Instruction, mask: u32, predicate: u32) -> 
         // The product of two f16 is exact in f64; so is the sum but for its last place.
         Mad if halves => each!(|k| round_odd(f64::from(b[k]) * f64::from(c[k]), f64::from(a[k]))),
         Mad => each!(|k| b[k].mul_add(c[k], a[k])),
+        Lrp => each!(|k| a[k].mul_add(b[k], (1.0 - a[k]) * c[k])),
         Frc => each!(|k| a[k] - a[k].floor()),
         Rndd => each!(|k| a[k].floor()),
         Rndu => each!(|k| a[k].ceil()),

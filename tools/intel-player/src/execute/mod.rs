@@ -4,6 +4,8 @@
 //! results, [`fast`], [`integer`] and [`float`] compute, [`control`] keeps which channels are on,
 //! and [`message`] is what threads send to memory and to each other. [`run`] puts them together.
 
+#[cfg(test)]
+mod arithmetic_tests;
 pub mod control;
 pub mod fast;
 pub mod float;

@@ -120,7 +120,8 @@ fn step(it: &Instruction, thread: &mut Thread, group: &mut Group) -> Outcome {
                 thread.at_barrier = true;
             }
         }
-        Operation::Send | Operation::Sendc => {
+        Operation::Wait => thread.at_barrier = thread.has_signalled,
+        Operation::Send | Operation::Sendc | Operation::Sends => {
             let mask = thread.mask(it) & thread.predicate(it);
             message::send(it, thread, group, mask)?;
         }
@@ -132,8 +133,12 @@ fn step(it: &Instruction, thread: &mut Thread, group: &mut Group) -> Outcome {
 }
 
 /// Carries out arithmetic.
+///
+/// # Errors
+///
+/// What is missing here.
 #[inline(always)]
-fn compute(it: &Instruction, thread: &mut Thread) -> Outcome {
+pub fn compute(it: &Instruction, thread: &mut Thread) -> Outcome {
     let predicate = thread.predicate(it);
     let mut mask = thread.mask(it);
     if it.operation != Operation::Sel {

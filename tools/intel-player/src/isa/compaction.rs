@@ -41,7 +41,7 @@ const THREE_SUBREGISTER: [u32; 32] = [
 ];
 
 /// First and last bit of each field that an entry has, from the lowest on.
-type Fields = &'static [(u32, u32)];
+pub type Fields = &'static [(u32, u32)];
 
 const CONTROL_FIELDS: Fields =
     &[(16, 18), (19, 21), (22, 23), (24, 27), (28, 28), (31, 31), (32, 32), (33, 33), (34, 34), (92, 95)];
@@ -89,7 +89,8 @@ const THREE_SOURCE_FIELDS: Fields = &[
 ];
 const THREE_SUBREGISTER_FIELDS: Fields = &[(51, 55), (67, 71), (99, 103), (115, 119)];
 
-fn spread(mut entry: u64, fields: Fields) -> Bits {
+/// Puts an entry's fields where the full instruction has them.
+pub fn spread(mut entry: u64, fields: Fields) -> Bits {
     let mut bits = 0;
     for &(first, last) in fields {
         let width = last - first + 1;

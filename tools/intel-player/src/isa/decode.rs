@@ -14,7 +14,9 @@ pub fn sources(operation: Operation, function: u8) -> usize {
         Mov | Not | Bfrev | Frc | Rndu | Rndd | Rnde | Rndz | Lzd | Fbh | Fbl | Cbit => 1,
         Math if matches!(function, 9..=13) => 2,
         Math => 1,
-        Sync | Nop | Illegal | Jmpi | If | Else | Endif | While | Break | Cont | Halt | Send | Sendc => 0,
+        Sync | Nop | Illegal | Jmpi | If | Else | Endif | While | Break | Cont | Halt | Wait | Send | Sendc | Sends => {
+            0
+        }
         it if it.has_three() => 3,
         _ => 2,
     }
@@ -38,7 +40,7 @@ pub fn jumps(operation: Operation) -> usize {
 }
 
 /// The operation of a number.
-fn operation(number: u64) -> Option<Operation> {
+pub(super) fn operation(number: u64) -> Option<Operation> {
     use Operation::*;
     Some(match number {
         0 => Illegal,
@@ -123,7 +125,10 @@ fn kind(number: u64, immediate: bool) -> Result<Type, String> {
 /// # Errors
 ///
 /// What of it does not exist or is missing here.
-pub fn decode(_: Generation, words: &[u32], at: u32) -> Result<Instruction, String> {
+pub fn decode(generation: Generation, words: &[u32], at: u32) -> Result<Instruction, String> {
+    if generation == Generation::Nine {
+        return super::decode_9::decode(words, at);
+    }
     let number = u64::from(words[0] & 0x7f);
     let operation = operation(number).ok_or_else(|| format!("operation {number}"))?;
     let bits = match *words {
@@ -200,7 +205,7 @@ pub fn decode(_: Generation, words: &[u32], at: u32) -> Result<Instruction, Stri
 }
 
 /// Whether everything that it accesses is in the register file.
-fn check(it: &Instruction) -> Result<(), String> {
+pub(super) fn check(it: &Instruction) -> Result<(), String> {
     let channels = usize::from(it.channels);
     if let Place::File(byte) = it.to.place {
         let last = usize::from(byte) + (channels - 1) * usize::from(it.to.stride.max(1)) * it.to.kind.bytes();
@@ -222,7 +227,7 @@ fn check(it: &Instruction) -> Result<(), String> {
 }
 
 /// Where a register of a file, 1 for general ones, and a byte of it are.
-fn place(general: bool, number: u64, byte: u64, kind: Type) -> Result<Place, String> {
+pub(super) fn place(general: bool, number: u64, byte: u64, kind: Type) -> Result<Place, String> {
     if general {
         return Ok(Place::File((number as usize * file::REGISTER + byte as usize) as u16))
             .and_then(|place| if number < 128 { Ok(place) } else { Err(format!("register g{number}")) });
@@ -240,13 +245,13 @@ fn place(general: bool, number: u64, byte: u64, kind: Type) -> Result<Place, Str
     })
 }
 
-fn stride(number: u64) -> u8 {
+pub(super) fn stride(number: u64) -> u8 {
     if number == 0 { 0 } else { 1 << (number - 1) }
 }
 
 /// What an address register says: the element in the upper bits of the register's number, and a
 /// signed number of bytes.
-fn indirect(element: u64, offset: u64, each: bool) -> Place {
+pub(super) fn indirect(element: u64, offset: u64, each: bool) -> Place {
     Place::Indirect { element: element as u8, offset: ((offset << 6) as i16) >> 6, each }
 }
 
@@ -278,7 +283,7 @@ fn immediate(bits: Bits, number: u64) -> Result<Source, String> {
     Ok(Source { place: Place::Immediate(value(bits, kind)), kind, vertical, horizontal, ..Source::NONE })
 }
 
-fn region(vertical: u64, width: u64, horizontal: u64) -> (u8, u8, u8) {
+pub(super) fn region(vertical: u64, width: u64, horizontal: u64) -> (u8, u8, u8) {
     let vertical = if vertical == 15 { 0 } else { stride(vertical) };
     (vertical, 1 << width, stride(horizontal))
 }

@@ -160,8 +160,10 @@ pub enum Operation {
     Break,
     Cont,
     Halt,
+    Wait,
     Send,
     Sendc,
+    Sends,
     Math,
     Add,
     Mul,
@@ -181,6 +183,7 @@ pub enum Operation {
     Subb,
     Dp4a,
     Mad,
+    Lrp,
     Add3,
 }
 
@@ -188,7 +191,7 @@ impl Operation {
     /// Whether it is one of three sources.
     #[must_use]
     pub fn has_three(self) -> bool {
-        matches!(self, Self::Csel | Self::Bfe | Self::Bfi2 | Self::Dp4a | Self::Mad | Self::Add3)
+        matches!(self, Self::Csel | Self::Bfe | Self::Bfi2 | Self::Dp4a | Self::Mad | Self::Lrp | Self::Add3)
     }
 }
 
@@ -344,7 +347,8 @@ impl fmt::Display for Instruction {
             }
             Operation::Endif | Operation::While | Operation::Jmpi => write!(f, " JIP: {}", self.jump[0]),
             Operation::Sync => Ok(()),
-            Operation::Send | Operation::Sendc => {
+            Operation::Wait => write!(f, " n0<1>UD"),
+            Operation::Send | Operation::Sendc | Operation::Sends => {
                 let Message { function, descriptor, extended, end, registers: [a, b], answer } = self.message;
                 for register in [answer, a, b] {
                     match register {
@@ -365,7 +369,14 @@ impl fmt::Display for Instruction {
             _ => {
                 write!(f, " {}<{}>{:?}", place(self.to.place, self.to.kind), self.to.stride, self.to.kind)?;
                 for source in &self.source[..super::sources(self.operation, self.condition)] {
-                    write!(f, " {source}")?;
+                    // Of logical operations the modifier turns all bits.
+                    let logical =
+                        matches!(self.operation, Operation::And | Operation::Or | Operation::Xor | Operation::Not);
+                    let text = source.to_string();
+                    match text.strip_prefix('-').filter(|_| logical) {
+                        Some(rest) => write!(f, " ~{rest}")?,
+                        None => write!(f, " {text}")?,
+                    }
                 }
                 Ok(())
             }
@@ -378,6 +389,7 @@ impl fmt::Display for Source {
         let Self { place: at, kind, vertical, width, horizontal, negate, absolute } = *self;
         let (sign, magnitude) = (if negate { "-" } else { "" }, if absolute { "(abs)" } else { "" });
         match at {
+            Place::Immediate(value) if kind.bytes() == 8 => write!(f, "{value:#018x}{kind:?}"),
             Place::Immediate(value) => write!(f, "{value:#010x}{kind:?}"),
             _ => {
                 write!(f, "{sign}{magnitude}{}<{vertical},{width},{horizontal}>{kind:?}", place(at, kind))

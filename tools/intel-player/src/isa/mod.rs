@@ -2,7 +2,9 @@
 
 pub mod bits;
 mod compaction;
+mod compaction_9;
 pub mod decode;
+mod decode_9;
 pub mod file;
 pub mod instruction;
 
@@ -14,6 +16,8 @@ pub use decode::sources;
 /// Whose machine code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
+    /// The 9th (Gen9): Skylake to Comet Lake.
+    Nine,
     /// Xe of the 12th generation without its later extensions (Gen12.0): Iris Xe.
     Xe,
 }

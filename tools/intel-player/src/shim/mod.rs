@@ -44,6 +44,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The generation of a GPU by the name that Mesa's shim has for it; none that is not played.
 fn generation() -> Option<Generation> {
     match std::env::var("INTEL_STUB_GPU_PLATFORM").unwrap_or_default().as_str() {
+        "skl" | "bxt" | "kbl" | "aml" | "glk" | "cfl" | "whl" | "cml" => Some(Generation::Nine),
         "tgl" | "rkl" | "adl" | "dg1" | "rpl" => Some(Generation::Xe),
         _ => None,
     }
