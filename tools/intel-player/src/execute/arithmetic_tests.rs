@@ -122,6 +122,17 @@ fn floats() {
             assert_eq!(f32::from_bits(result(&it)), expected);
         }
     }
+    // A choice by flags keeps subnormals.
+    for plan in [Plan::General, Plan::Singles] {
+        let it = Instruction {
+            predicate: 1,
+            plan,
+            ..instruction(Sel, Type::F, &[register(2, Type::F), value(0x0010_0000, Type::F)])
+        };
+        let mut thread = Thread::new(0xff);
+        compute(&it, &mut thread).expect("carried out");
+        assert_eq!(thread.word(320), 0x0010_0000);
+    }
     let convert = |from: Source, to: Type| result(&instruction(Mov, to, &[from]));
     assert_eq!(convert(value((-1.75f32).to_bits().into(), Type::F), Type::D), -1i32 as u32);
     assert_eq!(convert(value(3e9f32.to_bits().into(), Type::F), Type::D), i32::MAX as u32);

@@ -248,7 +248,7 @@ pub fn words<const N: usize>(thread: &mut Thread, it: &Instruction, mask: u32, p
 #[inline(never)]
 pub fn singles<const N: usize>(thread: &mut Thread, it: &Instruction, mask: u32, predicate: u32) {
     use Operation::*;
-    let mode = thread.mode();
+    let mode = thread.mode().of(it);
     let [first, second, third] = &it.source;
     let a: [f32; N] = thread.singles(first, mode);
     if it.operation == Mov {

@@ -18,7 +18,7 @@ use crate::isa::instruction::{Instruction, Operation, Type};
 pub fn run(thread: &mut Thread, it: &Instruction, mask: u32, predicate: u32) -> Outcome {
     use Operation::*;
     let channels = usize::from(it.channels);
-    let mode = thread.mode();
+    let mode = thread.mode().of(it);
     let count = crate::isa::sources(it.operation, it.condition);
     if it.source[..count].iter().any(|source| source.kind == Type::DF) || it.to.kind == Type::DF {
         return run_doubles(thread, it, mask, predicate, mode);

@@ -5,7 +5,7 @@ use half::f16;
 use super::thread::Thread;
 use super::{Outcome, Row, Trap};
 use crate::isa::file;
-use crate::isa::instruction::{Instruction, Place, Source, Target, Type};
+use crate::isa::instruction::{Instruction, Operation, Place, Source, Target, Type};
 
 /// Subnormals are kept: bits of the first control word.
 const KEEP_DOUBLE: u32 = 1 << 6;
@@ -17,6 +17,16 @@ const KEEP_HALF: u32 = 1 << 10;
 pub struct Mode(pub u32);
 
 impl Mode {
+    /// All subnormals are kept, and the nearest is taken.
+    pub const KEEP: Self = Self(KEEP_DOUBLE | KEEP_SINGLE | KEEP_HALF);
+
+    /// The mode that an instruction has: a choice by flags moves bits, which Mesa relies on.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(self, it: &Instruction) -> Self {
+        if it.operation == Operation::Sel && it.condition == 0 { Self::KEEP } else { self }
+    }
+
     /// Rounding: 0 to the nearest, 3 to zero.
     #[must_use]
     pub fn rounding(self) -> u32 {
