@@ -27,6 +27,7 @@ gpus() {
     cat <<'TEXT'
 skl Gen9 HD Graphics of Skylake
 tgl Xe Iris Xe of Tiger Lake
+dg2 Xe-HPG Arc A770
 TEXT
 }
 # The version of Mesa that the player was tested with: another driver may use what the player lacks.

@@ -10,6 +10,7 @@ pub enum Kind {
     Nothing,
     BatchEnd,
     BatchStart,
+    SetPredicate,
     StoreValue,
     LoadRegisterValue,
     StoreRegister,
@@ -25,6 +26,9 @@ pub enum Kind {
     CurbeLoad,
     DescriptorLoad,
     Walker,
+    CfeState,
+    ComputeWalker,
+    TablePool,
     /// Missing here.
     Unknown,
 }
@@ -68,6 +72,7 @@ fn kind(first: u32) -> (Kind, usize) {
                 // NOOP, USER_INTERRUPT, WAIT_FOR_EVENT, ARB_CHECK, ARB_ON_OFF, SUSPEND_FLUSH,
                 // TOPOLOGY_FILTER
                 0x00 | 0x02 | 0x03 | 0x05 | 0x08 | 0x0b | 0x0d => Kind::Nothing,
+                0x01 => Kind::SetPredicate,
                 0x0a => Kind::BatchEnd,
                 0x1a => Kind::Math,
                 0x1c => Kind::SemaphoreWait,
@@ -96,6 +101,9 @@ fn kind(first: u32) -> (Kind, usize) {
             0x1002 => (Kind::DescriptorLoad, length),
             0x1004 => (Kind::Nothing, length),
             0x1105 => (Kind::Walker, length),
+            0x1200 => (Kind::CfeState, length),
+            0x1208 => (Kind::ComputeWalker, length),
+            0x1919 => (Kind::TablePool, length),
             0x1a00 => (Kind::PipeControl, length),
             // PIPELINE_SELECT, 3DSTATE_VF_STATISTICS
             0x0904 | 0x080b => (Kind::Nothing, 1),

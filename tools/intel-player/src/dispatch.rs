@@ -1,6 +1,6 @@
 //! Dispatches: what a walker and the state before it ask for.
 
-use crate::batch::Command;
+use crate::batch::{Command, Kind};
 use crate::isa::Generation;
 use crate::memory::Memory;
 
@@ -17,6 +17,8 @@ pub struct State {
     pub instruction: u64,
     /// Of surface states that shaders name themselves.
     pub bindless: u64,
+    /// Of binding tables, where it is not that of surfaces.
+    pub tables: Option<u64>,
     /// Interface descriptors, from the dynamic state on.
     pub descriptors: u32,
     /// Constants, from the dynamic state on.
@@ -54,6 +56,10 @@ pub struct Dispatch {
     pub own: Vec<u8>,
     /// Bytes of the registers of a thread.
     pub own_bytes: usize,
+    /// The first word that all threads get.
+    pub word: u32,
+    /// Numbers of the invocations of each thread: registers like [`Self::own`].
+    pub own_first: bool,
     /// The address of the binding table.
     pub table: u64,
     /// Base addresses.
@@ -77,10 +83,13 @@ impl Dispatch {
         state: &State,
         memory: &Memory,
     ) -> Result<Self, Malformed> {
+        if walker.kind == Kind::ComputeWalker {
+            return Self::of_compute(generation, number, walker, counts, state);
+        }
         let at = state.dynamic + u64::from(state.descriptors) + 32 * u64::from(walker.bits(1, 5, 0));
         let mut bytes = [0; 32];
         if !memory.read(at, &mut bytes) {
-            return Err(("interface descriptor", at));
+            return Err(("an interface descriptor outside all buffers", at));
         }
         let word = |k: usize| u32::from_le_bytes([bytes[4 * k], bytes[4 * k + 1], bytes[4 * k + 2], bytes[4 * k + 3]]);
         let kernel = (u64::from(word(0)) | u64::from(word(1) & 0xffff) << 32) & !63;
@@ -89,7 +98,7 @@ impl Dispatch {
         let from = state.dynamic + u64::from(state.constants);
         let mut constants = vec![0; common + own_bytes * threads as usize];
         if !memory.read(from, &mut constants) {
-            return Err(("constants", from));
+            return Err(("constants outside all buffers", from));
         }
         let own = constants.split_off(common);
         let shared = match word(6) >> 16 & 31 {
@@ -110,7 +119,69 @@ impl Dispatch {
             common: constants,
             own,
             own_bytes,
-            table: state.surface + u64::from(word(4) & 0xffe0),
+            word: 0,
+            own_first: false,
+            table: state.tables.unwrap_or(state.surface) + u64::from(word(4) & 0xffe0),
+            state: state.clone(),
+        })
+    }
+
+    /// The dispatch of a walker that has the interface descriptor in itself.
+    fn of_compute(
+        generation: Generation,
+        number: u32,
+        walker: &Command,
+        counts: Option<[u32; 3]>,
+        state: &State,
+    ) -> Result<Self, Malformed> {
+        let threads = walker.bits(23, 9, 0);
+        let channels = 8 << walker.bits(4, 31, 30);
+        let sizes = [(9, 0), (19, 10), (29, 20)].map(|(last, first)| walker.bits(6, last, first) + 1);
+        if walker.bits(4, 24, 22) != 0 || walker.bits(4, 21, 19) != 0 {
+            return Err(("the player lacks this order of invocations", 0));
+        }
+        if walker.bits(26, 1, 0) != 0 {
+            return Err(("the player lacks a write at the end of a launch", 0));
+        }
+        // Numbers of the invocations along the axes that are asked for, 16 bits of each channel.
+        let axes: Vec<usize> = (0..3).filter(|axis| walker.bits(4, 28, 26) >> axis & 1 != 0).collect();
+        let row = (2 * channels as usize).max(32);
+        let mut own = Vec::new();
+        for first in (0..threads).map(|thread| thread * channels) {
+            for axis in &axes {
+                let start = own.len();
+                for at in first..first + channels {
+                    let id = match axis {
+                        0 => at % sizes[0],
+                        1 => at / sizes[0] % sizes[1],
+                        _ => at / sizes[0] / sizes[1],
+                    };
+                    own.extend((id as u16).to_le_bytes());
+                }
+                own.resize(start + row, 0);
+            }
+        }
+        let inline = walker.bits(4, 25, 25) != 0;
+        let common = if inline { (31..39).flat_map(|at| walker.word(at).to_le_bytes()).collect() } else { Vec::new() };
+        Ok(Self {
+            generation,
+            number,
+            code: state.instruction + u64::from(walker.word(18) & !63),
+            channels,
+            threads,
+            last: walker.word(5),
+            groups: counts.unwrap_or([walker.word(7), walker.word(8), walker.word(9)]),
+            start: [walker.word(10), walker.word(11), walker.word(12)],
+            shared: match walker.bits(23, 20, 16) {
+                0 => 0,
+                size => 512 << size,
+            },
+            common,
+            own,
+            own_bytes: axes.len() * row,
+            word: walker.word(3) & !63,
+            own_first: true,
+            table: state.tables.unwrap_or(state.surface) + u64::from(walker.word(22) & 0x1f_ffe0),
             state: state.clone(),
         })
     }

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::batch::{self, Command, Kind};
 use crate::dispatch::{Dispatch, State};
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use crate::isa::{Generation, Program};
 use crate::memory::Memory;
 use crate::pool::{Job, Pool};
@@ -49,6 +49,9 @@ mod register {
     pub const COUNTS: u32 = 0x2500;
     /// General registers of 64 bits.
     pub const GENERAL: u32 = 0x2600;
+    /// The results of predicates, of all commands and of jumps.
+    pub const PREDICATE: u32 = 0x2418;
+    pub const PREDICATE_1: u32 = 0x241c;
     /// The clock, of 64 bits.
     pub const CLOCK: u32 = 0x2358;
 }
@@ -59,6 +62,8 @@ pub struct Queue {
     options: Arc<Options>,
     generation: Option<Generation>,
     registers: FxHashMap<u32, u32>,
+    /// What commands are left out for: 0 for nothing.
+    predicate: u32,
     state: State,
     /// Kernels by address. Memory is used again, so that an address may have had several.
     kernels: FxHashMap<u64, Vec<Arc<Program>>>,
@@ -81,6 +86,7 @@ impl Queue {
             options,
             generation,
             registers: FxHashMap::default(),
+            predicate: 0,
             state: State::default(),
             kernels: FxHashMap::default(),
             launches: 0,
@@ -104,6 +110,11 @@ impl Queue {
             }
             let next = at + 4 * command.words.len() as u64;
             at = match command.kind {
+                Kind::SetPredicate => {
+                    self.predicate = command.bits(0, 3, 0);
+                    next
+                }
+                _ if self.is_off(&command) => next,
                 Kind::BatchStart => {
                     // A batch of the second level returns.
                     if command.bits(0, 22, 22) != 0 {
@@ -129,10 +140,23 @@ impl Queue {
         Err(Problem::Endless)
     }
 
+    /// Whether a command is left out, as a predicate says.
+    fn is_off(&self, command: &Command) -> bool {
+        let result = |register: u32| self.get(register) & 1 != 0;
+        let jump = command.kind == Kind::BatchStart && command.bits(0, 15, 15) != 0;
+        match self.predicate {
+            // Before Gen12.5 only jumps are predicated, each by itself.
+            0 => jump && self.generation != Some(Generation::XeHpg) && !result(register::PREDICATE_1),
+            3 => !result(register::PREDICATE),
+            4 => result(register::PREDICATE),
+            _ => true,
+        }
+    }
+
     fn carry_out(&mut self, command: &Command, at: u64) -> Result<(), Problem> {
         let unknown = || Problem::Command(command.word(0), at);
         match command.kind {
-            Kind::Nothing | Kind::BatchStart | Kind::BatchEnd => {}
+            Kind::Nothing | Kind::BatchStart | Kind::BatchEnd | Kind::SetPredicate => {}
             Kind::StoreValue => {
                 let bytes = if command.bits(0, 21, 21) != 0 { 8 } else { 4 };
                 self.store(command.address(1) & !3, command.word(3), command.word(4), bytes)?;
@@ -213,7 +237,14 @@ impl Queue {
                 (self.state.constants, self.state.constant_bytes) = (command.word(3), command.bits(2, 16, 0));
             }
             Kind::DescriptorLoad => self.state.descriptors = command.word(3),
-            Kind::Walker => self.launch(command)?,
+            Kind::Walker | Kind::ComputeWalker => self.launch(command)?,
+            // Scratch is a surface there, which the player does not have.
+            Kind::CfeState => {}
+            Kind::TablePool => {
+                // Gen12 can turn the pool off, and does in these kernels; Gen12.5 has always one.
+                let enabled = command.bits(1, 11, 11) != 0 || self.generation == Some(Generation::XeHpg);
+                self.state.tables = enabled.then_some(command.address(1) & !0xfff);
+            }
             Kind::Unknown => return Err(unknown()),
         }
         Ok(())
@@ -321,7 +352,11 @@ impl Queue {
         let indirect = walker.bits(0, 10, 10) != 0;
         let counts = indirect.then(|| [0, 4, 8].map(|byte| self.get(register::COUNTS + byte)));
         let dispatch = Dispatch::new(generation, number, walker, counts, &self.state, &self.memory)
-            .map_err(|(what, address)| Problem::Outside(what, address))?;
+            .map_err(|(what, address)| Problem::Launch {
+                number,
+                code: address,
+                fault: Box::new(Fault::new(FaultKind::Other(what.into()), "", address)),
+            })?;
         if dispatch.group_count() == 0 || dispatch.threads == 0 {
             return Ok(());
         }
@@ -353,7 +388,7 @@ impl Queue {
 
     /// The decoded code at an address.
     fn program(&mut self, generation: Generation, address: u64) -> Result<Arc<Program>, Fault> {
-        let outside = || Fault::new(crate::fault::FaultKind::Other("code outside all buffers".into()), "", address);
+        let outside = || Fault::new(FaultKind::Other("code outside all buffers".into()), "", address);
         let code = self.memory.words(address).ok_or_else(outside)?;
         let kernels = self.kernels.entry(address).or_default();
         if let Some(kernel) = kernels.iter().find(|kernel| code.starts_with(kernel.code())) {

@@ -76,6 +76,13 @@ pub fn run(thread: &mut Thread, it: &Instruction, mask: u32, predicate: u32) -> 
             let (width, offset) = (a[k] as u32 & 31, b[k] as u32 & 31);
             (((1u32 << width) - 1) << offset).into()
         }),
+        Bfn => each!(|k| {
+            let table = it.message.function;
+            (0..8).filter(|at| table >> at & 1 != 0).fold(0, |bits, at| {
+                let of = |value: i64, by: u32| if at >> by & 1 != 0 { value } else { !value };
+                bits | of(a[k], 0) & of(b[k], 1) & of(c[k], 2)
+            })
+        }),
         Bfi2 => each!(|k| a[k] & b[k] | !a[k] & c[k]),
         Dp4a => each!(|k| {
             let part = |kind: Type, value: i64, at: usize| {

@@ -17,6 +17,8 @@ mod function {
     pub const CONSTANT: u8 = 9;
     pub const DATA_0: u8 = 10;
     pub const DATA_1: u8 = 12;
+    pub const SHARED: u8 = 14;
+    pub const GLOBAL: u8 = 15;
 }
 
 /// Entries of binding tables that are none.
@@ -29,7 +31,7 @@ pub const SCRATCH_START: u32 = 1 << 24;
 
 /// What an access of a surface is of.
 #[derive(Clone, Copy)]
-enum Space {
+pub(super) enum Space {
     /// Memory from an address on, of so many bytes if it is bounded: beyond them nothing is written
     /// and zero is read.
     Global(u64, Option<u64>),
@@ -40,16 +42,16 @@ enum Space {
 }
 
 /// A message with its descriptor.
-struct Sent<'a> {
-    it: &'a Instruction,
+pub(super) struct Sent<'a> {
+    pub(super) it: &'a Instruction,
     descriptor: u32,
-    extended: u32,
+    pub(super) extended: u32,
     /// Channels that it is for, from its first on.
-    mask: u32,
+    pub(super) mask: u32,
 }
 
 impl Sent<'_> {
-    fn bits(&self, last: u32, first: u32) -> u32 {
+    pub(super) fn bits(&self, last: u32, first: u32) -> u32 {
         self.descriptor >> first & (u32::MAX >> (31 - (last - first)))
     }
 
@@ -63,7 +65,7 @@ impl Sent<'_> {
     }
 
     /// The byte of the file where a register of what is sent starts.
-    fn register(&self, number: usize) -> usize {
+    pub(super) fn register(&self, number: usize) -> usize {
         let [first, second] = self.it.message.registers;
         let length = self.length();
         let (start, number) = if number < length { (first, number) } else { (second, number - length) };
@@ -71,17 +73,17 @@ impl Sent<'_> {
     }
 
     /// Where the answer starts.
-    fn answer(&self) -> usize {
+    pub(super) fn answer(&self) -> usize {
         usize::from(self.it.message.answer.unwrap_or(0)) * file::REGISTER
     }
 
     /// Channels of the mask below a number.
-    fn channels(&self, count: usize) -> impl Iterator<Item = usize> + use<> {
+    pub(super) fn channels(&self, count: usize) -> impl Iterator<Item = usize> + use<> {
         let mask = self.mask;
         (0..count).filter(move |k| mask >> k & 1 != 0)
     }
 
-    fn missing(&self) -> Box<Trap> {
+    pub(super) fn missing(&self) -> Box<Trap> {
         Trap::missing(format!("message {:#010x} to function {}", self.descriptor, self.it.message.function))
     }
 }
@@ -101,6 +103,7 @@ pub fn send(it: &Instruction, thread: &mut Thread, group: &mut Group, mask: u32)
     let sent = Sent { it, descriptor, extended, mask };
     match message.function {
         function::SPAWNER => {}
+        function::GATEWAY if message.end => {}
         // Not sent: its predicate does not hold.
         _ if mask == 0 => return Ok(()),
         function::GATEWAY => {
@@ -111,6 +114,7 @@ pub fn send(it: &Instruction, thread: &mut Thread, group: &mut Group, mask: u32)
         }
         function::DATA_0 | function::CONSTANT => data_0(&sent, thread, group)?,
         function::DATA_1 => data_1(&sent, thread, group)?,
+        function::SHARED | function::GLOBAL => super::load_store::send(&sent, thread, group)?,
         function::SAMPLER => sampler(&sent, thread, group)?,
         _ => return Err(sent.missing()),
     }
@@ -144,14 +148,14 @@ fn space(sent: &Sent, thread: &Thread, group: &Group) -> Outcome<Space> {
     }
 }
 
-fn buffer(surface: Surface) -> Outcome<Space> {
+pub(super) fn buffer(surface: Surface) -> Outcome<Space> {
     if surface.kind != 4 {
         return Err(Trap::missing(format!("a surface of kind {} as a buffer", surface.kind)));
     }
     Ok(Space::Global(surface.base, Some(surface.size[0].into())))
 }
 
-fn outside(address: u64, bytes: usize, channel: usize, write: bool) -> Box<Trap> {
+pub(super) fn outside(address: u64, bytes: usize, channel: usize, write: bool) -> Box<Trap> {
     Trap::at(FaultKind::OutOfBounds { bytes: bytes as u32, write }, channel, address)
 }
 
@@ -168,7 +172,7 @@ fn shared_outside(group: &Group, offset: usize, channel: usize) -> Box<Trap> {
 
 /// Reads up to eight bytes.
 #[inline(always)]
-fn load(group: &Group, space: Space, offset: u64, bytes: usize, channel: usize) -> Outcome<u64> {
+pub(super) fn load(group: &Group, space: Space, offset: u64, bytes: usize, channel: usize) -> Outcome<u64> {
     let mut value = [0; 8];
     match space {
         Space::Shared => {
@@ -198,7 +202,7 @@ fn load(group: &Group, space: Space, offset: u64, bytes: usize, channel: usize) 
 
 /// Writes up to eight bytes.
 #[inline(always)]
-fn store(group: &mut Group, space: Space, offset: u64, bytes: usize, value: u64, channel: usize) -> Outcome {
+pub(super) fn store(group: &mut Group, space: Space, offset: u64, bytes: usize, value: u64, channel: usize) -> Outcome {
     let value = value.to_le_bytes();
     match space {
         Space::Shared => {
@@ -440,7 +444,7 @@ fn data_1(sent: &Sent, thread: &mut Thread, group: &mut Group) -> Outcome {
 }
 
 /// The new value of an atomic operation of integers; none if it is missing here.
-fn atomic(operation: u32, old: u32, a: u32, b: u32) -> Option<u32> {
+pub(super) fn atomic(operation: u32, old: u32, a: u32, b: u32) -> Option<u32> {
     Some(match operation {
         1 => old & a,
         2 => old | a,
@@ -467,7 +471,7 @@ fn atomic(operation: u32, old: u32, a: u32, b: u32) -> Option<u32> {
 }
 
 /// The same of f32.
-fn atomic_float(operation: u32, old: u32, a: u32, b: u32) -> Option<u32> {
+pub(super) fn atomic_float(operation: u32, old: u32, a: u32, b: u32) -> Option<u32> {
     let (was, value) = (f32::from_bits(old), f32::from_bits(a));
     Some(match operation {
         1 => was.max(value).to_bits(),
@@ -482,6 +486,29 @@ fn atomic_float(operation: u32, old: u32, a: u32, b: u32) -> Option<u32> {
         4 => (was + value).to_bits(),
         _ => return None,
     })
+}
+
+/// Replaces a word by the new value of it, and returns what it was.
+pub(super) fn update(
+    group: &mut Group,
+    space: Space,
+    offset: u64,
+    channel: usize,
+    new: impl Fn(u32) -> Option<u32>,
+) -> Outcome<u32> {
+    match space {
+        Space::Shared | Space::Scratch(_) => {
+            let old = load(group, space, offset, 4, channel)? as u32;
+            store(group, space, offset, 4, new(old).unwrap_or(old).into(), channel)?;
+            Ok(old)
+        }
+        Space::Global(_, Some(limit)) if offset + 4 > limit => Ok(0),
+        Space::Global(base, _) => {
+            let address = base.wrapping_add(offset);
+            let word = group.memory.u32(address).ok_or_else(|| outside(address, 4, channel, true))?;
+            Ok(word.fetch_update(Relaxed, Relaxed, new).unwrap_or_else(|old| old))
+        }
+    }
 }
 
 /// Atomics of a word of each channel.
@@ -510,20 +537,7 @@ fn atomics(
         if new(0).is_none() {
             return Err(sent.missing());
         }
-        let old = match space {
-            Space::Shared | Space::Scratch(_) => {
-                let old = load(group, space, offset, 4, k)? as u32;
-                store(group, space, offset, 4, new(old).unwrap_or(old).into(), k)?;
-                old
-            }
-            Space::Global(_, Some(limit)) if offset + 4 > limit => 0,
-            Space::Global(base, _) => {
-                let address = base.wrapping_add(offset);
-                let word = group.memory.u32(address).ok_or_else(|| outside(address, 4, k, true))?;
-                // The function answers for all values, as asked above.
-                word.fetch_update(Relaxed, Relaxed, new).unwrap_or_else(|old| old)
-            }
-        };
+        let old = update(group, space, offset, k, new)?;
         if answers {
             // What was there; of a decrement before, what is there now.
             let answer = if !float && operation == 15 { old.wrapping_sub(1) } else { old };

@@ -2,7 +2,8 @@
 //!
 //! [`thread`] has the registers of a thread, [`region`] reads operands out of them and writes
 //! results, [`fast`], [`integer`] and [`float`] compute, [`control`] keeps which channels are on,
-//! and [`message`] is what threads send to memory and to each other. [`run`] puts them together.
+//! and [`message`] and [`load_store`] are what threads send
+//! to memory and to each other. [`run`] puts them together.
 
 #[cfg(test)]
 mod arithmetic_tests;
@@ -10,6 +11,7 @@ pub mod control;
 pub mod fast;
 pub mod float;
 pub mod integer;
+pub mod load_store;
 pub mod message;
 pub mod region;
 pub mod run;

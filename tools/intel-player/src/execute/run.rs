@@ -66,7 +66,12 @@ fn start(dispatch: &Dispatch, id: [u32; 3], number: u32) -> Thread {
         thread.set_word(20, message::SCRATCH_START + number * dispatch.scratch() as u32);
     }
     let own = number as usize * dispatch.own_bytes;
-    let constants = [&dispatch.common[..], &dispatch.own[own..own + dispatch.own_bytes]].concat();
+    let (common, own) = (&dispatch.common[..], &dispatch.own[own..own + dispatch.own_bytes]);
+    let constants = if dispatch.own_first { [own, common] } else { [common, own] }.concat();
+    if dispatch.own_first {
+        thread.set_word(0, dispatch.word);
+        thread.set_word(8, number);
+    }
     let bytes = constants.len().min(file::GENERAL - 32);
     thread.file[32..32 + bytes].copy_from_slice(&constants[..bytes]);
     thread

@@ -3,6 +3,7 @@
 //! The tables are the hardware's. Each entry holds several fields of the full instruction, listed
 //! from its lowest bit on by the constants named `…_FIELDS`.
 
+use super::Generation;
 use super::bits::{Bits, field};
 
 const CONTROL: [u32; 32] = [
@@ -40,6 +41,28 @@ const THREE_SUBREGISTER: [u32; 32] = [
     0x80280, 0x60080, 0xa0380, 0x40080,
 ];
 
+const HPG_SOURCE_0: [u32; 16] = [
+    0x100, 0x0, 0x102, 0x101, 0x2, 0x200, 0x240, 0x340, 0x300, 0x103, 0x1, 0xf10, 0x460, 0x140,
+    0x448, 0x202,
+];
+const HPG_SOURCE_1: [u32; 16] = [
+    0x40, 0x0, 0x840, 0x800, 0x440, 0x8d0, 0x80, 0xd0, 0xc0, 0xc40, 0x400, 0xc00, 0x118, 0x880,
+    0x809, 0x844,
+];
+const HPG_THREE_CONTROL: [u64; 32] = [
+    0x94540004, 0x94540003, 0x90540003, 0x94542003, 0x90542003, 0x90540013, 0x94540013, 0x90542013,
+    0x94542013, 0x94542004, 0x90540004, 0x94550004, 0x94540024, 0x90542004, 0x94542000, 0x94550003,
+    0x90542023, 0x90542033, 0x94542023, 0x94542033, 0x90540033, 0x90540023, 0x27cc0003, 0x7cc4003,
+    0x127cc4003, 0x107cc4003, 0x127cc0003, 0x7cc0003, 0x27cc4003, 0x107cc0003, 0x16f544003,
+    0x16f540003,
+];
+const HPG_THREE_SOURCE: [u32; 32] = [
+    0x120300, 0x120201, 0x160301, 0x120301, 0x160101, 0x160309, 0x140301, 0x160300, 0x100300,
+    0x160b01, 0x162301, 0x160100, 0x100301, 0x122300, 0x122301, 0x120309, 0x120101, 0x120308,
+    0x120100, 0x162300, 0x120b00, 0x140300, 0x120b01, 0x160b09, 0x122100, 0x120900, 0x122900,
+    0x121100, 0x121900, 0x120500, 0x121500, 0x122500,
+];
+
 /// First and last bit of each field that an entry has, from the lowest on.
 pub type Fields = &'static [(u32, u32)];
 
@@ -65,6 +88,26 @@ const THREE_CONTROL_FIELDS: Fields = &[
     (39, 39),
     (40, 42),
     (48, 48),
+    (50, 50),
+    (80, 82),
+    (88, 90),
+    (92, 95),
+];
+const HPG_THREE_CONTROL_FIELDS: Fields = &[
+    (16, 18),
+    (19, 21),
+    (22, 22),
+    (23, 23),
+    (24, 27),
+    (28, 28),
+    (31, 31),
+    (32, 32),
+    (33, 33),
+    (34, 34),
+    (36, 38),
+    (39, 39),
+    (40, 42),
+    (48, 49),
     (50, 50),
     (80, 82),
     (88, 90),
@@ -101,7 +144,8 @@ pub fn spread(mut entry: u64, fields: Fields) -> Bits {
 }
 
 /// The full instruction of a compacted one, of an operation with two sources at most.
-pub fn expand_two(compact: u64) -> Bits {
+pub fn expand_two(generation: Generation, compact: u64) -> Bits {
+    let hpg = generation == Generation::XeHpg;
     let part = |last, first| field(u128::from(compact), last, first);
     let entry = |table: &[u32], index: u64| u64::from(table[index as usize]);
     let mut bits = u128::from(compact & 0x7f);
@@ -110,7 +154,7 @@ pub fn expand_two(compact: u64) -> Bits {
     bits |= spread(entry(&CONTROL, part(28, 24)), CONTROL_FIELDS);
     bits |= spread(entry(&DATATYPE, part(34, 30)), DATATYPE_FIELDS);
     bits |= spread(entry(&SUBREGISTER, part(39, 35)), SUBREGISTER_FIELDS);
-    bits |= spread(entry(&SOURCE_0, part(51, 48)), SOURCE_0_FIELDS);
+    bits |= spread(entry(if hpg { &HPG_SOURCE_0 } else { &SOURCE_0 }, part(51, 48)), SOURCE_0_FIELDS);
     bits |= u128::from(part(23, 16)) << 56;
     bits |= u128::from(part(47, 40)) << 72;
     let (first, second) = (field(bits, 46, 46) != 0, field(bits, 47, 47) != 0);
@@ -120,20 +164,27 @@ pub fn expand_two(compact: u64) -> Bits {
         bits &= !(0xffff_ffff << 96);
         bits |= u128::from(immediate(kind, part(63, 52) as u32)) << 96;
     } else {
-        bits |= spread(entry(&SOURCE_1, part(55, 52)), SOURCE_1_FIELDS);
+        bits |= spread(entry(if hpg { &HPG_SOURCE_1 } else { &SOURCE_1 }, part(55, 52)), SOURCE_1_FIELDS);
         bits |= u128::from(part(63, 56)) << 104;
     }
     bits
 }
 
 /// The full instruction of a compacted one, of an operation with three sources.
-pub fn expand_three(compact: u64) -> Bits {
+pub fn expand_three(generation: Generation, compact: u64) -> Bits {
+    let hpg = generation == Generation::XeHpg;
     let part = |last, first| field(u128::from(compact), last, first);
     let mut bits = u128::from(compact & 0x7f);
     bits |= u128::from(part(7, 7)) << 30;
     bits |= u128::from(part(15, 8)) << 8;
-    bits |= spread(THREE_CONTROL[part(28, 24) as usize], THREE_CONTROL_FIELDS);
-    bits |= spread(u64::from(THREE_SOURCE[part(34, 30) as usize]), THREE_SOURCE_FIELDS);
+    let control = part(28, 24) as usize;
+    bits |= if hpg {
+        spread(HPG_THREE_CONTROL[control], HPG_THREE_CONTROL_FIELDS)
+    } else {
+        spread(THREE_CONTROL[control], THREE_CONTROL_FIELDS)
+    };
+    let table = if hpg { &HPG_THREE_SOURCE } else { &THREE_SOURCE };
+    bits |= spread(u64::from(table[part(34, 30) as usize]), THREE_SOURCE_FIELDS);
     bits |= spread(u64::from(THREE_SUBREGISTER[part(39, 35) as usize]), THREE_SUBREGISTER_FIELDS);
     bits |= u128::from(part(23, 16)) << 56;
     bits |= u128::from(part(47, 40)) << 72;

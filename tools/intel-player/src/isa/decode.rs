@@ -84,6 +84,7 @@ pub(super) fn operation(number: u64) -> Option<Operation> {
         103 => Xor,
         104 => Shr,
         105 => Shl,
+        107 => Bfn,
         108 => Asr,
         110 => Ror,
         111 => Rol,
@@ -134,7 +135,7 @@ pub fn decode(generation: Generation, words: &[u32], at: u32) -> Result<Instruct
     let bits = match *words {
         [a, b] => {
             let compact = u64::from(a) | u64::from(b) << 32;
-            if operation.has_three() { compaction::expand_three(compact) } else { compaction::expand_two(compact) }
+            if operation.has_three() { compaction::expand_three(generation, compact) } else { compaction::expand_two(generation, compact) }
         }
         [a, b, c, d] => Bits::from(a) | Bits::from(b) << 32 | Bits::from(c) << 64 | Bits::from(d) << 96,
         _ => return Err("length".into()),
@@ -191,6 +192,14 @@ pub fn decode(generation: Generation, words: &[u32], at: u32) -> Result<Instruct
     }
     if operation.has_three() {
         three(bits, &mut it)?;
+        if operation == Operation::Bfn {
+            it.message.function = (get(95, 92) << 4 | get(87, 84)) as u8;
+            it.condition = 0;
+            // Where others have modifiers, it has a part of its function.
+            for source in &mut it.source {
+                (source.negate, source.absolute) = (false, false);
+            }
+        }
     } else {
         it.to = target(bits)?;
         let count = sources(operation, it.condition);

@@ -148,6 +148,7 @@ pub enum Operation {
     Cmp,
     Cmpn,
     Csel,
+    Bfn,
     Bfrev,
     Bfe,
     Bfi1,
@@ -191,14 +192,14 @@ impl Operation {
     /// Whether it is one of three sources.
     #[must_use]
     pub fn has_three(self) -> bool {
-        matches!(self, Self::Csel | Self::Bfe | Self::Bfi2 | Self::Dp4a | Self::Mad | Self::Lrp | Self::Add3)
+        matches!(self, Self::Bfn | Self::Csel | Self::Bfe | Self::Bfi2 | Self::Dp4a | Self::Mad | Self::Lrp | Self::Add3)
     }
 }
 
 /// What a message has beside registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Message {
-    /// The shared function it goes to.
+    /// The shared function it goes to; of `bfn` its results for each choice of three bits.
     pub function: u8,
     /// The descriptor; none if it is in `a0.0`.
     pub descriptor: Option<u32>,
@@ -317,6 +318,7 @@ impl fmt::Display for Instruction {
         let name = format!("{:?}", self.operation).to_lowercase();
         write!(f, "{name}")?;
         match self.operation {
+            Operation::Bfn => write!(f, "[{:#04x}]", self.message.function)?,
             Operation::Math => write!(f, " {}", MATH[self.condition as usize & 15])?,
             Operation::Sync => {
                 let name = match self.condition {

@@ -20,6 +20,8 @@ pub enum Generation {
     Nine,
     /// Xe of the 12th generation without its later extensions (Gen12.0): Iris Xe.
     Xe,
+    /// Xe of Arc's first cards (Gen12.5).
+    XeHpg,
 }
 
 /// A kernel, decoded.

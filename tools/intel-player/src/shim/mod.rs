@@ -46,6 +46,7 @@ fn generation() -> Option<Generation> {
     match std::env::var("INTEL_STUB_GPU_PLATFORM").unwrap_or_default().as_str() {
         "skl" | "bxt" | "kbl" | "aml" | "glk" | "cfl" | "whl" | "cml" => Some(Generation::Nine),
         "tgl" | "rkl" | "adl" | "dg1" | "rpl" => Some(Generation::Xe),
+        "dg2" | "mtl" | "arl" => Some(Generation::XeHpg),
         _ => None,
     }
 }
