@@ -50,3 +50,8 @@ fn xe() {
 fn nine() {
     check(&lines("DECODE_NINE", include_str!("decode/nine.txt")), Generation::Nine);
 }
+
+#[test]
+fn hpg() {
+    check(&lines("DECODE_HPG", include_str!("decode/hpg.txt")), Generation::XeHpg);
+}
