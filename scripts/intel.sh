@@ -46,8 +46,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=${NEWER_MESA_ROOT:-/var/tmp/torch-dml-newer-mesa}
 shim=/opt/drm-shim/libintel_noop_drm_shim.so
 
-# It installs the shim, if it is not there, and runs nothing.
-[[ -e $root$shim ]] || "$here/other-gpus.sh" "$gpu" true
+"$here/newer-mesa.sh" --with-shim intel true
 mesa=$(chroot "$root" dpkg-query --show --showformat '${Version}' mesa-vulkan-drivers)
 [[ $mesa == "$tested"-* ]] ||
     echo "intel.sh: Mesa $mesa here; the player was tested with $tested, which snapshot.debian.org keeps" >&2
