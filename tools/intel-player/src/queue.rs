@@ -351,12 +351,13 @@ impl Queue {
         }
         let indirect = walker.bits(0, 10, 10) != 0;
         let counts = indirect.then(|| [0, 4, 8].map(|byte| self.get(register::COUNTS + byte)));
-        let dispatch = Dispatch::new(generation, number, walker, counts, &self.state, &self.memory)
-            .map_err(|(what, address)| Problem::Launch {
+        let dispatch = Dispatch::new(generation, number, walker, counts, &self.state, &self.memory).map_err(
+            |(what, address)| Problem::Launch {
                 number,
                 code: address,
                 fault: Box::new(Fault::new(FaultKind::Other(what.into()), "", address)),
-            })?;
+            },
+        )?;
         if dispatch.group_count() == 0 || dispatch.threads == 0 {
             return Ok(());
         }

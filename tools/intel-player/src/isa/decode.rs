@@ -135,7 +135,11 @@ pub fn decode(generation: Generation, words: &[u32], at: u32) -> Result<Instruct
     let bits = match *words {
         [a, b] => {
             let compact = u64::from(a) | u64::from(b) << 32;
-            if operation.has_three() { compaction::expand_three(generation, compact) } else { compaction::expand_two(generation, compact) }
+            if operation.has_three() {
+                compaction::expand_three(generation, compact)
+            } else {
+                compaction::expand_two(generation, compact)
+            }
         }
         [a, b, c, d] => Bits::from(a) | Bits::from(b) << 32 | Bits::from(c) << 64 | Bits::from(d) << 96,
         _ => return Err("length".into()),

@@ -192,7 +192,10 @@ impl Operation {
     /// Whether it is one of three sources.
     #[must_use]
     pub fn has_three(self) -> bool {
-        matches!(self, Self::Bfn | Self::Csel | Self::Bfe | Self::Bfi2 | Self::Dp4a | Self::Mad | Self::Lrp | Self::Add3)
+        matches!(
+            self,
+            Self::Bfn | Self::Csel | Self::Bfe | Self::Bfi2 | Self::Dp4a | Self::Mad | Self::Lrp | Self::Add3
+        )
     }
 }
 
