@@ -89,7 +89,7 @@ fn integers() {
     compute(&low, &mut thread).expect("carried out");
     let high = instruction(Mach, Type::UD, &[value(a.into(), Type::UD), value(b.into(), Type::UD)]);
     compute(&high, &mut thread).expect("carried out");
-    assert_eq!(thread.word(320), (u64::from(a) * u64::from(b) >> 32) as u32);
+    assert_eq!(thread.word(320), ((u64::from(a) * u64::from(b)) >> 32) as u32);
     // Without a sign also in 64 bits.
     let mut larger = instruction(Sel, Type::UQ, &[value(1, Type::UQ), value(u64::MAX, Type::UQ)]);
     larger.condition = 4;
