@@ -89,7 +89,11 @@ fn integers() {
     compute(&low, &mut thread).expect("carried out");
     let high = instruction(Mach, Type::UD, &[value(a.into(), Type::UD), value(b.into(), Type::UD)]);
     compute(&high, &mut thread).expect("carried out");
-    assert_eq!(thread.word(320), (u64::from(a) * u64::from(b) >> 32) as u32);
+    assert_eq!(thread.word(320), ((u64::from(a) * u64::from(b)) >> 32) as u32);
+    // Without a sign also in 64 bits.
+    let mut larger = instruction(Sel, Type::UQ, &[value(1, Type::UQ), value(u64::MAX, Type::UQ)]);
+    larger.condition = 4;
+    assert_eq!(result(&larger), u32::MAX);
     // The divisions of the math unit.
     for (function, signed, expected) in [(12, true, -3i32 as u32), (13, true, -1i32 as u32), (12, false, 0x5555_5552)] {
         let kind = if signed { Type::D } else { Type::UD };
@@ -138,6 +142,7 @@ fn floats() {
     assert_eq!(convert(value(3e9f32.to_bits().into(), Type::F), Type::D), i32::MAX as u32);
     assert_eq!(convert(value(f32::NAN.to_bits().into(), Type::F), Type::UD), 0);
     assert_eq!(convert(value(0xffff_ffff, Type::D), Type::F), (-1f32).to_bits());
+    assert_eq!(convert(value(u64::MAX, Type::UQ), Type::F), 2f32.powi(64).to_bits());
     assert_eq!(convert(value(1.0f32.to_bits().into(), Type::F), Type::HF) & 0xffff, 0x3c00);
     assert_eq!(convert(value(0x7c01, Type::HF), Type::F) & 0x7f80_0000, 0x7f80_0000);
     let mut math = instruction(Math, Type::F, &[value(8f32.to_bits().into(), Type::F)]);
@@ -226,8 +231,12 @@ fn the_fast_path_computes_the_same() {
         it.channels = if numbers.next().is_multiple_of(2) { 8 } else { 16 };
         it.saturate = numbers.next().is_multiple_of(4);
         it.predicate = u8::from(numbers.next().is_multiple_of(2));
-        if matches!(operation, Cmp) || operation == Sel && it.predicate == 0 {
+        let sets = operation != Sel && numbers.next().is_multiple_of(4);
+        if operation == Cmp || operation == Sel && it.predicate == 0 || sets {
             it.condition = 1 + (numbers.next() % 6) as u8;
+        }
+        if it.condition != 0 && operation != Sel && numbers.next().is_multiple_of(2) {
+            it.to.place = Place::Null;
         }
         it.plan = fast::plan(&it);
         count += 1;

@@ -15,12 +15,15 @@ pub fn plan(it: &Instruction) -> Plan {
     use Operation::*;
     let used = &it.source[..sources(it.operation, it.condition)];
     let compares = matches!(it.operation, Cmp | Sel) && it.condition != 0;
-    let simple = !it.accumulate
-        && matches!(it.channels, 8 | 16)
-        && matches!(it.to.place, Place::File(byte) if usize::from(byte) < file::GENERAL)
-        || it.operation == Cmp && it.to.place == Place::Null && matches!(it.channels, 8 | 16);
+    let place = match it.to.place {
+        Place::File(byte) => usize::from(byte) < file::GENERAL,
+        // For the flags alone.
+        Place::Null => it.condition != 0,
+        _ => false,
+    };
+    let simple = !it.accumulate && matches!(it.channels, 8 | 16) && place;
     let simple = simple
-        && (it.condition == 0 || compares && it.condition <= 6)
+        && it.condition <= 6
         && used.iter().all(|source| match source.place {
             Place::File(byte) => usize::from(byte) < file::GENERAL,
             Place::Immediate(_) => !matches!(source.kind, Type::V | Type::UV | Type::VF),
@@ -33,7 +36,7 @@ pub fn plan(it: &Instruction) -> Plan {
         || it.operation == Cmp && used.iter().all(|source| source.kind == Type::F) && it.to.kind.bytes() == 4
     {
         let has = matches!(it.operation, Add | Mul | Mad | Cmp | Sel)
-            || it.operation == Mov && (it.saturate || used[0].negate || used[0].absolute);
+            || it.operation == Mov && (it.saturate || used[0].negate || used[0].absolute || it.condition != 0);
         return if has { Plan::Singles } else { raw_move(it) };
     }
     let small = |source: &Source| !source.kind.is_float() && source.kind.bytes() <= 4 && !source.absolute;
@@ -56,7 +59,11 @@ pub fn plan(it: &Instruction) -> Plan {
 fn raw_move(it: &Instruction) -> Plan {
     let source = &it.source[0];
     let same = it.to.kind == source.kind && it.to.kind.bytes() == 4 && !source.negate && !source.absolute;
-    if it.operation == Operation::Mov && same && !it.saturate { Plan::Words } else { Plan::General }
+    if it.operation == Operation::Mov && same && !it.saturate && it.condition == 0 {
+        Plan::Words
+    } else {
+        Plan::General
+    }
 }
 
 impl Thread {
@@ -241,6 +248,14 @@ pub fn words<const N: usize>(thread: &mut Thread, it: &Instruction, mask: u32, p
             chosen(flags, &a, &b)
         }
     };
+    if it.condition != 0 && it.operation != Sel {
+        let flags = if it.to.kind.is_signed() {
+            compared(it.condition, &row.map(|value| value as i32), &[0; N])
+        } else {
+            compared(it.condition, &row, &[0; N])
+        };
+        thread.set_flags(it, mask, flags);
+    }
     thread.put_words(it, mask, &row);
 }
 
@@ -282,5 +297,10 @@ pub fn singles<const N: usize>(thread: &mut Thread, it: &Instruction, mask: u32,
 #[inline(always)]
 fn put_singles<const N: usize>(thread: &mut Thread, it: &Instruction, mask: u32, row: [f32; N], mode: Mode) {
     let row = if it.saturate { row.map(|value| if value > 0.0 { value.min(1.0) } else { 0.0 }) } else { row };
-    thread.put_words(it, mask, &row.map(|value| mode.single(value).to_bits()));
+    let row = row.map(|value| mode.single(value));
+    if it.condition != 0 && it.operation != Operation::Sel {
+        let flags = compared(it.condition, &row, &[0.0; N]);
+        thread.set_flags(it, mask, flags);
+    }
+    thread.put_words(it, mask, &row.map(f32::to_bits));
 }

@@ -19,13 +19,6 @@ pub fn run(thread: &mut Thread, it: &Instruction, mask: u32, predicate: u32) -> 
     use Operation::*;
     let channels = usize::from(it.channels);
     let mode = thread.mode().of(it);
-    let count = crate::isa::sources(it.operation, it.condition);
-    if it.source[..count].iter().any(|source| source.kind == Type::DF) || it.to.kind == Type::DF {
-        return run_doubles(thread, it, mask, predicate, mode);
-    }
-    if mode.rounding() != 0 && !(it.operation == Mov || matches!(mode.rounding(), 3)) {
-        return Err(Trap::missing("this rounding"));
-    }
     let [first, second, third] = &it.source;
     // A move of the same type is one of bits.
     if it.operation == Mov
@@ -38,6 +31,16 @@ pub fn run(thread: &mut Thread, it: &Instruction, mask: u32, predicate: u32) -> 
         let row = thread.raw(first, channels)?;
         return thread.put(&it.to, channels, mask, &row);
     }
+    let count = crate::isa::sources(it.operation, it.condition);
+    if it.source[..count].iter().any(|source| source.kind == Type::DF) || it.to.kind == Type::DF {
+        return run_doubles(thread, it, mask, predicate, mode);
+    }
+    // Of roundings other than to the nearest there is the one to zero of conversions to f16.
+    let to_half = it.operation == Mov && it.to.kind == Type::HF && first.kind == Type::F;
+    let rounds = it.to.kind.is_float() && !matches!(it.operation, Sel | Cmp | Cmpn | Csel);
+    if rounds && mode.rounding() != 0 && !(to_half && mode.rounding() == 3) {
+        return Err(Trap::missing("this rounding"));
+    }
     let a = thread.floats(first, channels, mode)?;
     let b = if count > 1 { thread.floats(second, channels, mode)? } else { [0.0; 32] };
     let c = if count > 2 { thread.floats(third, channels, mode)? } else { [0.0; 32] };
@@ -49,9 +52,6 @@ pub fn run(thread: &mut Thread, it: &Instruction, mask: u32, predicate: u32) -> 
         }};
     }
     let halves = it.to.kind == Type::HF;
-    if mode.rounding() != 0 && !matches!(it.operation, Mov | Sel | Cmp | Cmpn | Csel) {
-        return Err(Trap::missing("arithmetic that does not round to the nearest"));
-    }
     let row = match it.operation {
         Mov => a,
         Add => each!(|k| a[k] + b[k]),

@@ -121,13 +121,8 @@ pub fn run(thread: &mut Thread, it: &Instruction, mask: u32, predicate: u32) -> 
         }
         Cmp | Cmpn => {
             let mut flags = 0;
-            let both = first.kind == Type::UQ && second.kind == Type::UQ;
             for k in 0..channels {
-                let holds = if both {
-                    compare(it.condition, &(a[k] as u64), &(b[k] as u64))
-                } else {
-                    compare(it.condition, &a[k], &b[k])
-                };
+                let holds = compare_integers(it, a[k], b[k]);
                 flags |= u32::from(holds.ok_or_else(|| Trap::missing("this condition"))?) << k;
             }
             return put_comparison(thread, it, mask, flags);
@@ -138,7 +133,7 @@ pub fn run(thread: &mut Thread, it: &Instruction, mask: u32, predicate: u32) -> 
             } else {
                 let mut chosen = 0;
                 for k in 0..channels {
-                    let holds = compare(it.condition, &a[k], &b[k]).ok_or_else(|| Trap::missing("this condition"))?;
+                    let holds = compare_integers(it, a[k], b[k]).ok_or_else(|| Trap::missing("this condition"))?;
                     chosen |= u32::from(holds) << k;
                 }
                 chosen
@@ -157,6 +152,16 @@ pub fn run(thread: &mut Thread, it: &Instruction, mask: u32, predicate: u32) -> 
         _ => return Err(Trap::missing("this operation of integers")),
     };
     thread.put_integers(it, mask, row)
+}
+
+/// Whether a condition holds between two sources: those of 64 bits without a sign have them all.
+#[inline(always)]
+fn compare_integers(it: &Instruction, a: i64, b: i64) -> Option<bool> {
+    if it.source[0].kind == Type::UQ && it.source[1].kind == Type::UQ {
+        compare(it.condition, &(a as u64), &(b as u64))
+    } else {
+        compare(it.condition, &a, &b)
+    }
 }
 
 /// Writes what a comparison found: its flags, and all bits or none to the destination.

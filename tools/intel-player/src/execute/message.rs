@@ -262,14 +262,15 @@ fn words(sent: &Sent, thread: &mut Thread, group: &mut Group, space: Space, wide
         2 => 8,
         _ => return Err(sent.missing()),
     };
-    let left: Vec<u32> = (0..4).filter(|component| sent.bits(11, 8) >> component & 1 == 0).collect();
+    let out = sent.bits(11, 8);
+    let left = (0..4u32).filter(move |component| out >> component & 1 == 0);
     let first = usize::from(sent.has_header());
     let data = first + if wide { count / 4 } else { count / 8 };
     let offsets = addresses(sent, thread, first, wide, count);
     for k in sent.channels(count) {
         let base = offsets[k];
-        for (number, component) in left.iter().enumerate() {
-            let offset = base + 4 * u64::from(*component);
+        for (number, component) in left.clone().enumerate() {
+            let offset = base + 4 * u64::from(component);
             let register = number * count / 8 + k / 8;
             if write {
                 let at = sent.register(data + register) + k % 8 * 4;

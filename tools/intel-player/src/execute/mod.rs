@@ -13,6 +13,8 @@ pub mod float;
 pub mod integer;
 pub mod load_store;
 pub mod message;
+#[cfg(test)]
+mod message_tests;
 pub mod region;
 pub mod run;
 pub mod surface;

@@ -219,6 +219,7 @@ impl Thread {
                 (0..channels).for_each(|k| row[k] = f16::from_bits(mode.half(raw[k] as u16)).to_f32());
             }
             Type::DF => return Err(Trap::missing("a source of f64 among f32")),
+            Type::UQ => (0..channels).for_each(|k| row[k] = raw[k] as f32),
             kind => (0..channels).for_each(|k| row[k] = extend(kind, raw[k]) as f32),
         }
         if source.absolute {
@@ -240,6 +241,8 @@ impl Thread {
             let plain = Source { negate: false, absolute: false, ..*source };
             let mut row: Row<f64> = if source.kind.is_float() {
                 self.floats(&plain, channels, mode)?.map(f64::from)
+            } else if source.kind == Type::UQ {
+                self.raw(&plain, channels)?.map(|bits| bits as f64)
             } else {
                 self.integers(&plain, channels, false)?.map(|value| value as f64)
             };

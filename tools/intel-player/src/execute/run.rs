@@ -189,7 +189,8 @@ pub fn compute(it: &Instruction, thread: &mut Thread) -> Outcome {
             _ => Err(super::Trap::missing("this function")),
         };
     }
-    if used.iter().any(|source| source.kind.is_float()) {
+    let converts = it.operation == Operation::Mov && it.to.kind.is_float();
+    if converts || used.iter().any(|source| source.kind.is_float()) {
         float::run(thread, it, mask, predicate)
     } else {
         integer::run(thread, it, mask, predicate)

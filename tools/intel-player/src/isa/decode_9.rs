@@ -179,14 +179,14 @@ fn three(bits: Bits, it: &mut Instruction) -> Result<(), String> {
     let common = kind(get(45, 43))?;
     // Bits that say that one of the last two is of f16 among f32.
     let mixed = [false, bit(bits, 36), bit(bits, 35)];
-    for k in 0..3 {
+    for (k, mixed) in mixed.into_iter().enumerate() {
         let by = 21 * k as u32;
         let get = |last: u32, first: u32| field(bits, last + by, first + by);
         let repeated = get(64, 64) != 0;
         if !repeated && get(72, 65) != 0xe4 {
             return Err(format!("swizzle {:#x}", get(72, 65)));
         }
-        let kind = if mixed[k] && common == Type::F { Type::HF } else { common };
+        let kind = if mixed && common == Type::F { Type::HF } else { common };
         let place = place(true, get(83, 76), get(75, 73) * 4 + get(84, 84) * 2, kind)?;
         let (vertical, width, horizontal) = if repeated { (0, 1, 0) } else { (4, 4, 1) };
         let signs = 37 + 2 * k as u32;
