@@ -219,6 +219,13 @@ pub fn decode(generation: Generation, words: &[u32], at: u32) -> Result<Instruct
 
 /// Whether everything that it accesses is in the register file.
 pub(super) fn check(it: &Instruction) -> Result<(), String> {
+    let operands = it.source.iter().map(|source| (source.place, source.kind)).chain([(it.to.place, it.to.kind)]);
+    for (place, kind) in operands {
+        // How elements of other sizes lie there is not known here.
+        if matches!(place, Place::Accumulator(_)) && kind.bytes() != 4 {
+            return Err(format!("an accumulator of {kind:?}"));
+        }
+    }
     let channels = usize::from(it.channels);
     if let Place::File(byte) = it.to.place {
         let last = usize::from(byte) + (channels - 1) * usize::from(it.to.stride.max(1)) * it.to.kind.bytes();

@@ -55,6 +55,11 @@ impl Program {
             };
             let found = decode::decode(generation, words, 4 * at as u32)
                 .map_err(|why| fault(at, FaultKind::Undecodable(words.to_vec(), why)))?;
+            // Of channels of both flags: the execution does not have them.
+            if matches!(found.predicate, 2 | 3 | 14 | 15) {
+                let why = format!("predicate {}", found.predicate);
+                return Err(fault(at, FaultKind::Undecodable(words.to_vec(), why)));
+            }
             at += length;
             for target in found.jump.iter().filter(|_| decode::branches(found.operation)) {
                 furthest = furthest.max(*target);
