@@ -1,13 +1,6 @@
-//! Workgroups of a launch over threads.
-//!
-//! The launching thread works too, and calls the others only where the first workgroup was long
-//! enough, or the workgroups are many enough, to be worth it. Which thread runs a workgroup changes
-//! no result of a program without races. Of several faults the one of the lowest workgroup counts,
-//! so that it is the same in every run.
+//! A launch, as the threads run it.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use crate::dispatch::Dispatch;
 use crate::execute::run_workgroup;
@@ -16,11 +9,8 @@ use crate::isa::Program;
 use crate::memory::Memory;
 use crate::report::{Counts, Options};
 
-/// Below this, waking a thread costs more than it brings.
-const WORTH_A_THREAD: Duration = Duration::from_micros(40);
-
-/// A launch in work.
-pub struct Job {
+/// A launch.
+pub struct Launch {
     /// Its code.
     pub program: Arc<Program>,
     /// Its registers and size.
@@ -29,160 +19,30 @@ pub struct Job {
     pub memory: Arc<Memory>,
     /// How it is watched.
     pub options: Arc<Options>,
-    total: u64,
-    /// The next workgroup that nobody has.
-    next: AtomicU64,
-    /// The first workgroup that had a fault: none after it is begun.
-    bad: AtomicU64,
-    outcome: Mutex<Outcome>,
 }
 
-#[derive(Default)]
-struct Outcome {
-    counts: Counts,
-    fault: Option<(u64, Fault)>,
-}
+impl gpu_player::pool::Launch for Launch {
+    type Counts = Counts;
+    type Fault = Fault;
 
-impl Job {
-    /// A launch that has not begun.
-    #[must_use]
-    pub fn new(program: Arc<Program>, dispatch: Dispatch, memory: Arc<Memory>, options: Arc<Options>) -> Self {
-        let total = dispatch.group_count();
-        let (next, bad) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
-        Self { program, dispatch, memory, options, total, next, bad, outcome: Mutex::default() }
+    fn group_count(&self) -> u64 {
+        self.dispatch.group_count()
     }
 
-    /// Runs workgroups until none is left, or until the time.
-    fn work(&self, until: Option<Instant>) {
-        let mut counts = Counts::default();
-        loop {
-            let number = self.next.fetch_add(1, Relaxed);
-            if number >= self.total || number > self.bad.load(Relaxed) {
-                break;
-            }
-            let id = self.dispatch.group(number);
-            if let Err(mut fault) =
-                run_workgroup(&self.program, &self.dispatch, id, &self.memory, &self.options, &mut counts)
-            {
-                fault.workgroup = id;
-                self.bad.fetch_min(number, Relaxed);
-                let mut outcome = lock(&self.outcome);
-                if outcome.fault.as_ref().is_none_or(|(first, _)| number < *first) {
-                    outcome.fault = Some((number, fault));
-                }
-            }
-            if until.is_some_and(|until| Instant::now() >= until) {
-                break;
-            }
-        }
-        lock(&self.outcome).counts.add(&counts);
+    fn run(&self, number: u64, counts: &mut Counts) -> Result<(), Fault> {
+        let id = self.dispatch.group(number);
+        run_workgroup(&self.program, &self.dispatch, id, &self.memory, &self.options, counts).map_err(|mut fault| {
+            fault.workgroup = id;
+            fault
+        })
     }
 
-    fn is_left(&self) -> bool {
-        self.next.load(Relaxed) < self.total && self.bad.load(Relaxed) == u64::MAX
+    fn add(counts: &mut Counts, other: &Counts) {
+        counts.add(other);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
-    /// There is a job.
-    begun: Condvar,
-    /// A thread is done with it.
-    ended: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    job: Option<Arc<Job>>,
-    /// How many jobs there were, so that a thread takes each once.
-    number: u64,
-    /// Threads that are not done with the job.
-    busy: usize,
 }
 
 /// Threads that wait for launches.
-pub struct Pool {
-    shared: Arc<Shared>,
-    helpers: usize,
-    /// The process that has the threads: a fork of it has none.
-    process: u32,
-}
-
-impl Pool {
-    /// `threads` of them, the caller's among them.
-    #[must_use]
-    pub fn new(threads: usize) -> Self {
-        let shared = Arc::new(Shared::default());
-        let mut helpers = 0;
-        for number in 1..threads {
-            let shared = shared.clone();
-            let name = format!("intel-{number}");
-            // Without a thread there is less to wait for.
-            helpers += usize::from(std::thread::Builder::new().name(name).spawn(move || serve(&shared)).is_ok());
-        }
-        Self { shared, helpers, process: std::process::id() }
-    }
-
-    /// Whether its threads are this process's.
-    #[must_use]
-    pub fn is_here(&self) -> bool {
-        self.process == std::process::id()
-    }
-
-    /// Runs a launch to its end.
-    ///
-    /// # Errors
-    ///
-    /// The fault of the first workgroup that has one.
-    pub fn run(&self, job: &Arc<Job>) -> Result<Counts, Fault> {
-        job.work(Some(Instant::now() + WORTH_A_THREAD));
-        if job.is_left() && self.helpers > 0 {
-            {
-                let mut state = lock(&self.shared.state);
-                state.job = Some(job.clone());
-                state.number += 1;
-                state.busy = self.helpers;
-                self.shared.begun.notify_all();
-            }
-            job.work(None);
-            let mut state = lock(&self.shared.state);
-            while state.busy > 0 {
-                state = self.shared.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
-            }
-            state.job = None;
-        } else {
-            job.work(None);
-        }
-        let outcome = std::mem::take(&mut *lock(&job.outcome));
-        match outcome.fault {
-            Some((_, fault)) => Err(fault),
-            None => Ok(outcome.counts),
-        }
-    }
-}
-
-fn serve(shared: &Shared) {
-    let mut seen = 0;
-    loop {
-        let mut state = lock(&shared.state);
-        while state.number == seen {
-            state = shared.begun.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        seen = state.number;
-        let job = state.job.clone();
-        drop(state);
-        // A thread that unwinds would be waited for without end: what panics is the player's own
-        // mistake.
-        let job = job.map(|job| std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.work(None))));
-        if job.is_some_and(|outcome| outcome.is_err()) {
-            std::process::abort();
-        }
-        lock(&shared.state).busy -= 1;
-        shared.ended.notify_one();
-    }
-}
+pub type Pool = gpu_player::pool::Pool<Launch>;
+/// A launch in work.
+pub type Job = gpu_player::pool::Job<Launch>;

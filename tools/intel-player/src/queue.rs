@@ -10,7 +10,7 @@ use crate::dispatch::{Dispatch, State};
 use crate::fault::{Fault, FaultKind};
 use crate::isa::{Generation, Program};
 use crate::memory::Memory;
-use crate::pool::{Job, Pool};
+use crate::pool::{Job, Launch, Pool};
 use crate::report::{Options, Record, append};
 
 /// What ends a submission.
@@ -369,10 +369,11 @@ impl Queue {
         }
         let Some(pool) = &self.pool else { unreachable!("made above") };
         let begin = Instant::now();
-        let job = Arc::new(Job::new(program, dispatch, self.memory.clone(), self.options.clone()));
+        let (memory, options) = (self.memory.clone(), self.options.clone());
+        let job = Arc::new(Job::new(Launch { program, dispatch, memory, options }));
         let outcome = pool.run(&job);
         let time = begin.elapsed();
-        let dispatch = &job.dispatch;
+        let dispatch = &job.launch.dispatch;
         if self.options.trace > 0 {
             let done = outcome.as_ref().map_or(0, |counts| counts.instructions);
             let [x, y, z] = dispatch.groups;

@@ -11,7 +11,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::isa::{Generation, Program};
 use crate::memory::{Conflict, Memory};
 use crate::pm4::{self, Command, SHADER_REGISTER_COUNT, Source, Target, Unreadable};
-use crate::pool::{Job, Pool};
+use crate::pool::{Job, Launch, Pool};
 use crate::report::{Options, Record, append};
 use crate::sdma;
 
@@ -252,10 +252,11 @@ impl Queue {
         }
         let Some(pool) = &self.pool else { unreachable!("made above") };
         let begin = Instant::now();
-        let job = Arc::new(Job::new(program, dispatch, self.memory.clone(), self.options.clone()));
+        let (memory, options) = (self.memory.clone(), self.options.clone());
+        let job = Arc::new(Job::new(Launch { program, dispatch, memory, options }));
         let outcome = pool.run(&job);
         let time = begin.elapsed();
-        let dispatch = &job.dispatch;
+        let dispatch = &job.launch.dispatch;
         if self.options.trace > 0 {
             let done = outcome.as_ref().map_or(0, |counts| counts.instructions);
             let ([x, y, z], [tx, ty, tz]) = (dispatch.groups, dispatch.threads);
@@ -271,7 +272,7 @@ impl Queue {
         match outcome {
             Ok(counts) => {
                 let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
-                record.add(hash, dispatch, job.program.code().len(), &counts, time);
+                record.add(hash, dispatch, job.launch.program.code().len(), &counts, time);
                 Ok(())
             }
             Err(fault) => Err(Problem::Launch { number, hash, fault }),

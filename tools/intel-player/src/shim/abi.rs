@@ -2,27 +2,8 @@
 
 use std::ffi::c_ulong;
 
-/// The letter of DRM's requests.
-pub const DRM: c_ulong = b'd' as c_ulong;
-/// The number of a request.
-pub fn number(request: c_ulong) -> c_ulong {
-    request & 255
-}
-/// The letter of a request.
-pub fn letter(request: c_ulong) -> c_ulong {
-    request >> 8 & 255
-}
+pub use gpu_player::drm::*;
 
-pub const GEM_CLOSE: c_ulong = 0x09;
-pub const SYNCOBJ_CREATE: c_ulong = 0xbf;
-pub const SYNCOBJ_DESTROY: c_ulong = 0xc0;
-pub const SYNCOBJ_WAIT: c_ulong = 0xc3;
-pub const SYNCOBJ_RESET: c_ulong = 0xc4;
-pub const SYNCOBJ_SIGNAL: c_ulong = 0xc5;
-pub const SYNCOBJ_TIMELINE_WAIT: c_ulong = 0xca;
-pub const SYNCOBJ_QUERY: c_ulong = 0xcb;
-pub const SYNCOBJ_TRANSFER: c_ulong = 0xcc;
-pub const SYNCOBJ_TIMELINE_SIGNAL: c_ulong = 0xcd;
 pub const I915_GEM_CREATE: c_ulong = 0x5b;
 pub const I915_GEM_MMAP: c_ulong = 0x5e;
 pub const I915_GEM_MMAP_OFFSET: c_ulong = 0x64;
@@ -30,63 +11,6 @@ pub const I915_GEM_EXECBUFFER2: c_ulong = 0x69;
 pub const I915_GEM_USERPTR: c_ulong = 0x73;
 pub const I915_GET_RESET_STATS: c_ulong = 0x72;
 pub const I915_GEM_CREATE_EXT: c_ulong = 0x7c;
-
-#[repr(C)]
-pub struct GemClose {
-    pub handle: u32,
-}
-
-#[repr(C)]
-pub struct SyncobjCreate {
-    pub handle: u32,
-    pub flags: u32,
-}
-/// Of [`SyncobjCreate::flags`]: signalled from the start.
-pub const CREATE_SIGNALED: u32 = 1;
-
-#[repr(C)]
-pub struct SyncobjWait {
-    pub handles: u64,
-    pub timeout: i64,
-    pub count: u32,
-    pub flags: u32,
-    pub first_signaled: u32,
-}
-
-#[repr(C)]
-pub struct SyncobjTimelineWait {
-    pub handles: u64,
-    pub points: u64,
-    pub timeout: i64,
-    pub count: u32,
-    pub flags: u32,
-    pub first_signaled: u32,
-}
-/// Of a wait's flags: for all, otherwise for any.
-pub const WAIT_ALL: u32 = 1;
-
-#[repr(C)]
-pub struct SyncobjArray {
-    pub handles: u64,
-    pub count: u32,
-}
-
-#[repr(C)]
-pub struct SyncobjTimelineArray {
-    pub handles: u64,
-    pub points: u64,
-    pub count: u32,
-    pub flags: u32,
-}
-
-#[repr(C)]
-pub struct SyncobjTransfer {
-    pub from: u32,
-    pub to: u32,
-    pub from_point: u64,
-    pub to_point: u64,
-    pub flags: u32,
-}
 
 /// The first fields of both requests that make a buffer.
 #[repr(C)]

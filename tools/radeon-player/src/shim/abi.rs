@@ -2,93 +2,13 @@
 
 use std::ffi::c_ulong;
 
-/// The letter of DRM's requests.
-pub const DRM: c_ulong = b'd' as c_ulong;
-/// The number of a request.
-pub fn number(request: c_ulong) -> c_ulong {
-    request & 255
-}
-/// How many bytes its argument has.
-pub fn size(request: c_ulong) -> usize {
-    (request >> 16 & 0x3fff) as usize
-}
-/// The letter of a request.
-pub fn letter(request: c_ulong) -> c_ulong {
-    request >> 8 & 255
-}
+pub use gpu_player::drm::*;
 
-pub const GEM_CLOSE: c_ulong = 0x09;
-pub const SYNCOBJ_CREATE: c_ulong = 0xbf;
-pub const SYNCOBJ_DESTROY: c_ulong = 0xc0;
-pub const SYNCOBJ_WAIT: c_ulong = 0xc3;
-pub const SYNCOBJ_RESET: c_ulong = 0xc4;
-pub const SYNCOBJ_SIGNAL: c_ulong = 0xc5;
-pub const SYNCOBJ_TIMELINE_WAIT: c_ulong = 0xca;
-pub const SYNCOBJ_QUERY: c_ulong = 0xcb;
-pub const SYNCOBJ_TRANSFER: c_ulong = 0xcc;
-pub const SYNCOBJ_TIMELINE_SIGNAL: c_ulong = 0xcd;
 pub const AMDGPU_GEM_CREATE: c_ulong = 0x40;
 pub const AMDGPU_GEM_MMAP: c_ulong = 0x41;
 pub const AMDGPU_CTX: c_ulong = 0x42;
 pub const AMDGPU_CS: c_ulong = 0x44;
 pub const AMDGPU_GEM_VA: c_ulong = 0x48;
-
-#[repr(C)]
-pub struct GemClose {
-    pub handle: u32,
-}
-
-#[repr(C)]
-pub struct SyncobjCreate {
-    pub handle: u32,
-    pub flags: u32,
-}
-/// Of [`SyncobjCreate::flags`]: signalled from the start.
-pub const CREATE_SIGNALED: u32 = 1;
-
-#[repr(C)]
-pub struct SyncobjWait {
-    pub handles: u64,
-    pub timeout: i64,
-    pub count: u32,
-    pub flags: u32,
-    pub first_signaled: u32,
-}
-
-#[repr(C)]
-pub struct SyncobjTimelineWait {
-    pub handles: u64,
-    pub points: u64,
-    pub timeout: i64,
-    pub count: u32,
-    pub flags: u32,
-    pub first_signaled: u32,
-}
-/// Of a wait's flags: for all, otherwise for any.
-pub const WAIT_ALL: u32 = 1;
-
-#[repr(C)]
-pub struct SyncobjArray {
-    pub handles: u64,
-    pub count: u32,
-}
-
-#[repr(C)]
-pub struct SyncobjTimelineArray {
-    pub handles: u64,
-    pub points: u64,
-    pub count: u32,
-    pub flags: u32,
-}
-
-#[repr(C)]
-pub struct SyncobjTransfer {
-    pub from: u32,
-    pub to: u32,
-    pub from_point: u64,
-    pub to_point: u64,
-    pub flags: u32,
-}
 
 /// What is asked; the answer takes its place, with the handle first.
 #[repr(C)]

@@ -7,22 +7,22 @@
 // What the C library and the driver call: their names and types say what they are.
 #[allow(missing_docs, dead_code)]
 mod abi;
-mod buffers;
-mod syncobjs;
 
 use std::ffi::{c_int, c_ulong, c_void};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use gpu_player::buffers::{self, Buffers};
+use gpu_player::interpose;
+use gpu_player::syncobjs::SyncObjects;
 
 use crate::isa::Generation;
 use crate::memory::Memory;
 use crate::queue::{Problem, Queue};
 use crate::report::{Options, Record};
 
-use buffers::Buffers;
-use syncobjs::SyncObjects;
-pub use syncobjs::now;
+pub use gpu_player::syncobjs::now;
 
 struct Player {
     options: Arc<Options>,
@@ -92,7 +92,7 @@ impl Player {
         // the request.
         let chunks = unsafe {
             let submission = &*argument.cast::<abi::Submission>();
-            slice::<u64>(submission.chunks, submission.chunk_count).iter().map(|&at| &*(at as *const abi::Chunk))
+            abi::slice::<u64>(submission.chunks, submission.chunk_count).iter().map(|&at| &*(at as *const abi::Chunk))
         };
         let mut queue = lock(&self.queue);
         for chunk in chunks.clone().filter(|chunk| chunk.id == abi::CHUNK_COMMANDS) {
@@ -119,13 +119,13 @@ impl Player {
             match chunk.id {
                 abi::CHUNK_SYNCOBJ_OUT => {
                     // SAFETY: a chunk of this kind is handles.
-                    for &handle in unsafe { slice::<u32>(chunk.data, chunk.words) } {
+                    for &handle in unsafe { abi::slice::<u32>(chunk.data, chunk.words) } {
                         self.objects.signal(handle, 1);
                     }
                 }
                 abi::CHUNK_TIMELINE_SIGNAL => {
                     // SAFETY: a chunk of this kind is points, four words each.
-                    for object in unsafe { slice::<abi::ChunkSyncobj>(chunk.data, chunk.words / 4) } {
+                    for object in unsafe { abi::slice::<abi::ChunkSyncobj>(chunk.data, chunk.words / 4) } {
                         self.objects.signal(object.handle, object.point);
                     }
                 }
@@ -158,75 +158,12 @@ impl Player {
         Ok(())
     }
 
-    /// Answers a request of synchronisation objects; none if it is another.
-    ///
-    /// # Safety
-    ///
-    /// The argument is that of the request.
-    unsafe fn synchronise(&self, request: c_ulong, argument: *mut c_void) -> Option<io::Result<()>> {
-        let objects = &self.objects;
-        // SAFETY: each request's argument is of its type, and arrays are as long as it says.
-        unsafe {
-            match request {
-                abi::SYNCOBJ_CREATE => {
-                    let create = &mut *argument.cast::<abi::SyncobjCreate>();
-                    create.handle = objects.create(create.flags & abi::CREATE_SIGNALED != 0);
-                }
-                abi::SYNCOBJ_DESTROY => objects.destroy(*argument.cast()),
-                abi::SYNCOBJ_WAIT => {
-                    let wait = &mut *argument.cast::<abi::SyncobjWait>();
-                    let wanted: Vec<_> = slice::<u32>(wait.handles, wait.count).iter().map(|&it| (it, 1)).collect();
-                    match objects.wait(&wanted, wait.flags & abi::WAIT_ALL != 0, wait.timeout) {
-                        Some(first) => wait.first_signaled = first,
-                        None => return Some(Err(io::Error::from_raw_os_error(libc::ETIME))),
-                    }
-                }
-                abi::SYNCOBJ_TIMELINE_WAIT => {
-                    let wait = &mut *argument.cast::<abi::SyncobjTimelineWait>();
-                    let handles = slice::<u32>(wait.handles, wait.count).iter().copied();
-                    let wanted: Vec<_> = handles.zip(slice::<u64>(wait.points, wait.count).iter().copied()).collect();
-                    match objects.wait(&wanted, wait.flags & abi::WAIT_ALL != 0, wait.timeout) {
-                        Some(first) => wait.first_signaled = first,
-                        None => return Some(Err(io::Error::from_raw_os_error(libc::ETIME))),
-                    }
-                }
-                abi::SYNCOBJ_RESET => {
-                    let array = &*argument.cast::<abi::SyncobjArray>();
-                    slice::<u32>(array.handles, array.count).iter().for_each(|&handle| objects.reset(handle));
-                }
-                abi::SYNCOBJ_SIGNAL => {
-                    let array = &*argument.cast::<abi::SyncobjArray>();
-                    slice::<u32>(array.handles, array.count).iter().for_each(|&handle| objects.signal(handle, 1));
-                }
-                abi::SYNCOBJ_QUERY => {
-                    let array = &*argument.cast::<abi::SyncobjTimelineArray>();
-                    for (k, &handle) in slice::<u32>(array.handles, array.count).iter().enumerate() {
-                        (array.points as *mut u64).add(k).write(objects.point(handle));
-                    }
-                }
-                abi::SYNCOBJ_TIMELINE_SIGNAL => {
-                    let array = &*argument.cast::<abi::SyncobjTimelineArray>();
-                    let points = slice::<u64>(array.points, array.count);
-                    for (&handle, &point) in slice::<u32>(array.handles, array.count).iter().zip(points) {
-                        objects.signal(handle, point);
-                    }
-                }
-                abi::SYNCOBJ_TRANSFER => {
-                    let transfer = &*argument.cast::<abi::SyncobjTransfer>();
-                    objects.signal(transfer.to, transfer.to_point);
-                }
-                _ => return None,
-            }
-        }
-        Some(Ok(()))
-    }
-
     /// A request of DRM. `next` asks the shim.
     ///
     /// # Safety
     ///
     /// The argument is that of the request.
-    unsafe fn request(&self, request: c_ulong, argument: *mut c_void, next: impl Fn() -> c_int) -> io::Result<c_int> {
+    unsafe fn request(&self, request: c_ulong, argument: *mut c_void, next: &dyn Fn() -> c_int) -> io::Result<c_int> {
         let kind = abi::number(request);
         let asked = || match next() {
             -1 => Err(io::Error::last_os_error()),
@@ -234,14 +171,14 @@ impl Player {
         };
         // SAFETY: each request's argument is of its type.
         unsafe {
-            if let Some(answer) = self.synchronise(kind, argument) {
+            if let Some(answer) = self.objects.request(kind, argument) {
                 return answer.map(|()| 0);
             }
             match kind {
                 abi::AMDGPU_GEM_CREATE => {
                     let bytes = std::mem::replace(&mut (*argument.cast::<abi::GemCreate>()).bytes, 4096);
                     let answer = asked()?;
-                    lock(&self.buffers).create(*argument.cast(), bytes);
+                    lock(&self.buffers).create(&self.memory, *argument.cast(), bytes);
                     Ok(answer)
                 }
                 abi::AMDGPU_GEM_MMAP => {
@@ -253,7 +190,7 @@ impl Player {
                     Ok(0)
                 }
                 abi::GEM_CLOSE => {
-                    lock(&self.buffers).close((*argument.cast::<abi::GemClose>()).handle);
+                    lock(&self.buffers).close(&self.memory, (*argument.cast::<abi::GemClose>()).handle);
                     asked()
                 }
                 abi::AMDGPU_GEM_VA => {
@@ -289,39 +226,11 @@ impl Player {
     }
 }
 
-/// An array of the driver's.
-///
-/// # Safety
-///
-/// There are `count` values at the address, or the count is 0.
-unsafe fn slice<'a, T>(address: u64, count: u32) -> &'a [T] {
-    if address == 0 || count == 0 {
-        return &[];
-    }
-    // SAFETY: the caller's.
-    unsafe { std::slice::from_raw_parts(address as *const T, count as usize) }
-}
-
 extern "C" fn at_exit() {
     if let Some(player) = PLAYER.get() {
         lock(&player.record).write(&player.options);
     }
 }
-
-/// The function of a name in the library that is loaded after this one.
-fn next_function(cache: &AtomicPtr<c_void>, name: &std::ffi::CStr) -> *mut c_void {
-    let known = cache.load(Relaxed);
-    if !known.is_null() {
-        return known;
-    }
-    // SAFETY: a name that ends in zero.
-    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
-    cache.store(found, Relaxed);
-    found
-}
-
-static NEXT_IOCTL: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-static NEXT_MMAP: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
 /// `ioctl` of the process.
 ///
@@ -330,31 +239,17 @@ static NEXT_MMAP: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 /// Like `ioctl`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ioctl(file: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
-    let next = next_function(&NEXT_IOCTL, c"ioctl");
-    if next.is_null() {
+    let answer = |next: &dyn Fn() -> c_int| {
+        let player = Player::get();
         // SAFETY: the caller's.
-        return unsafe { libc::syscall(libc::SYS_ioctl, file, request, argument) as c_int };
-    }
-    // SAFETY: the C library's type; the third argument is passed the same way where it is one of
-    // any number.
-    let next: unsafe extern "C" fn(c_int, c_ulong, ...) -> c_int = unsafe { std::mem::transmute(next) };
-    // SAFETY: the caller's.
-    let ask = || unsafe { next(file, request, argument) };
-    if abi::letter(request) != abi::DRM {
-        return ask();
-    }
-    // SAFETY: the caller's.
-    match unsafe { Player::get().request(request, argument, ask) } {
-        Ok(answer) => answer,
-        Err(error) => {
-            if Player::get().options.trace > 1 {
+        unsafe { player.request(request, argument, next) }.inspect_err(|error| {
+            if player.options.trace > 1 {
                 eprintln!("radeon-player: request {:#x}: {error}", abi::number(request));
             }
-            // SAFETY: this thread's.
-            unsafe { *libc::__errno_location() = error.raw_os_error().unwrap_or(libc::EINVAL) };
-            -1
-        }
-    }
+        })
+    };
+    // SAFETY: the caller's.
+    unsafe { interpose::ioctl(file, request, argument, answer) }
 }
 
 /// `mmap` of the process.
@@ -371,18 +266,8 @@ pub unsafe extern "C" fn mmap(
     file: c_int,
     offset: i64,
 ) -> *mut c_void {
-    let next = next_function(&NEXT_MMAP, c"mmap");
     // SAFETY: the caller's.
-    unsafe {
-        if file >= 0 && offset as u64 >= buffers::OFFSET && offset > 0 {
-            return buffers::map_for_driver(at, bytes, access, flags, offset as u64);
-        }
-        if next.is_null() {
-            return libc::syscall(libc::SYS_mmap, at, bytes, access, flags, file, offset) as *mut c_void;
-        }
-        type Mmap = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, i64) -> *mut c_void;
-        std::mem::transmute::<*mut c_void, Mmap>(next)(at, bytes, access, flags, file, offset)
-    }
+    unsafe { interpose::mmap(at, bytes, access, flags, file, offset) }
 }
 
 /// `mmap` by the name that it has for 64-bit offsets, which all are here.
@@ -400,5 +285,5 @@ pub unsafe extern "C" fn mmap64(
     offset: i64,
 ) -> *mut c_void {
     // SAFETY: the caller's.
-    unsafe { mmap(at, bytes, access, flags, file, offset) }
+    unsafe { interpose::mmap(at, bytes, access, flags, file, offset) }
 }

@@ -4,8 +4,12 @@
 //! is carried out before its request returns, so a point that is signalled at all was reached.
 
 use std::collections::HashMap;
+use std::ffi::{c_ulong, c_void};
+use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use crate::drm::{self, slice};
 
 #[derive(Default)]
 struct Objects {
@@ -21,6 +25,73 @@ pub struct SyncObjects {
 }
 
 impl SyncObjects {
+    /// Answers a request of DRM; none if it is about something else.
+    ///
+    /// # Errors
+    ///
+    /// `ETIME` of a wait that ends by its time.
+    ///
+    /// # Safety
+    ///
+    /// The argument is that of the request.
+    pub unsafe fn request(&self, request: c_ulong, argument: *mut c_void) -> Option<io::Result<()>> {
+        let objects = self;
+        // SAFETY: each request's argument is of its type, and arrays are as long as it says.
+        unsafe {
+            match request {
+                drm::SYNCOBJ_CREATE => {
+                    let create = &mut *argument.cast::<drm::SyncobjCreate>();
+                    create.handle = objects.create(create.flags & drm::CREATE_SIGNALED != 0);
+                }
+                drm::SYNCOBJ_DESTROY => objects.destroy(*argument.cast()),
+                drm::SYNCOBJ_WAIT => {
+                    let wait = &mut *argument.cast::<drm::SyncobjWait>();
+                    let wanted: Vec<_> = slice::<u32>(wait.handles, wait.count).iter().map(|&it| (it, 1)).collect();
+                    match objects.wait(&wanted, wait.flags & drm::WAIT_ALL != 0, wait.timeout) {
+                        Some(first) => wait.first_signaled = first,
+                        None => return Some(Err(io::Error::from_raw_os_error(libc::ETIME))),
+                    }
+                }
+                drm::SYNCOBJ_TIMELINE_WAIT => {
+                    let wait = &mut *argument.cast::<drm::SyncobjTimelineWait>();
+                    let handles = slice::<u32>(wait.handles, wait.count).iter().copied();
+                    let wanted: Vec<_> = handles.zip(slice::<u64>(wait.points, wait.count).iter().copied()).collect();
+                    match objects.wait(&wanted, wait.flags & drm::WAIT_ALL != 0, wait.timeout) {
+                        Some(first) => wait.first_signaled = first,
+                        None => return Some(Err(io::Error::from_raw_os_error(libc::ETIME))),
+                    }
+                }
+                drm::SYNCOBJ_RESET => {
+                    let array = &*argument.cast::<drm::SyncobjArray>();
+                    slice::<u32>(array.handles, array.count).iter().for_each(|&handle| objects.reset(handle));
+                }
+                drm::SYNCOBJ_SIGNAL => {
+                    let array = &*argument.cast::<drm::SyncobjArray>();
+                    slice::<u32>(array.handles, array.count).iter().for_each(|&handle| objects.signal(handle, 1));
+                }
+                drm::SYNCOBJ_QUERY => {
+                    let array = &*argument.cast::<drm::SyncobjTimelineArray>();
+                    for (k, &handle) in slice::<u32>(array.handles, array.count).iter().enumerate() {
+                        (array.points as *mut u64).add(k).write(objects.point(handle));
+                    }
+                }
+                drm::SYNCOBJ_TIMELINE_SIGNAL => {
+                    let array = &*argument.cast::<drm::SyncobjTimelineArray>();
+                    let points = slice::<u64>(array.points, array.count);
+                    for (&handle, &point) in slice::<u32>(array.handles, array.count).iter().zip(points) {
+                        objects.signal(handle, point);
+                    }
+                }
+                drm::SYNCOBJ_TRANSFER => {
+                    let transfer = &*argument.cast::<drm::SyncobjTransfer>();
+                    objects.signal(transfer.to, transfer.to_point);
+                }
+                _ => return None,
+            }
+        }
+        Some(Ok(()))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Objects> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -43,7 +43,7 @@ impl Buffers {
     /// The system's, if it gives no file in memory.
     pub fn new() -> io::Result<Self> {
         // SAFETY: a name that ends in zero, and no other pointers.
-        let file = unsafe { libc::memfd_create(c"intel-player".as_ptr(), libc::MFD_CLOEXEC) };
+        let file = unsafe { libc::memfd_create(c"gpu-player".as_ptr(), libc::MFD_CLOEXEC) };
         if file < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -58,14 +58,15 @@ impl Buffers {
     }
 
     /// Memory for a new handle, zero as the kernel gives it.
-    pub fn create(&mut self, handle: u32, bytes: u64) {
+    pub fn create<const UPPER: u64>(&mut self, memory: &Memory<UPPER>, handle: u32, bytes: u64) {
+        self.close(memory, handle);
         let bytes = bytes.next_multiple_of(PAGE);
         self.buffers.insert(handle, Buffer { start: self.end, bytes, address: None });
         self.end += bytes;
     }
 
     /// Gives the memory back to the system.
-    pub fn close(&mut self, memory: &Memory, handle: u32) {
+    pub fn close<const UPPER: u64>(&mut self, memory: &Memory<UPPER>, handle: u32) {
         if let Some(Buffer { start, bytes, address }) = self.buffers.remove(&handle) {
             if let Some(address) = address {
                 unmap(memory, address, bytes);
@@ -88,7 +89,7 @@ impl Buffers {
     /// # Errors
     ///
     /// No such buffer, or the system's.
-    pub fn place(&mut self, memory: &Memory, handle: u32, address: u64) -> io::Result<()> {
+    pub fn place<const UPPER: u64>(&mut self, memory: &Memory<UPPER>, handle: u32, address: u64) -> io::Result<()> {
         let Some(&Buffer { bytes, address: old, .. }) = self.buffers.get(&handle) else {
             return Err(io::Error::other(format!("no buffer {handle}")));
         };
@@ -110,11 +111,19 @@ impl Buffers {
     /// # Errors
     ///
     /// No such part, or the system's.
-    fn map(&self, memory: &Memory, handle: u32, offset: u64, address: u64, bytes: u64) -> io::Result<()> {
-        let buffer = self.buffers.get(&handle).filter(|buffer| offset + bytes <= buffer.bytes);
+    pub fn map<const UPPER: u64>(
+        &self,
+        memory: &Memory<UPPER>,
+        handle: u32,
+        offset: u64,
+        address: u64,
+        bytes: u64,
+    ) -> io::Result<()> {
+        let buffer =
+            self.buffers.get(&handle).filter(|buffer| offset.checked_add(bytes).is_some_and(|end| end <= buffer.bytes));
         let buffer =
             buffer.ok_or_else(|| io::Error::other(format!("no {bytes} bytes at {offset} of buffer {handle}")))?;
-        if !Memory::covers(address, bytes) {
+        if !Memory::<UPPER>::covers(address, bytes) {
             return Err(io::Error::other(format!("{bytes} bytes at {address:#x} are beyond the player's addresses")));
         }
         let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -134,7 +143,7 @@ impl Buffers {
 }
 
 /// Takes an address of the GPU back.
-pub fn unmap(memory: &Memory, address: u64, bytes: u64) {
+pub fn unmap<const UPPER: u64>(memory: &Memory<UPPER>, address: u64, bytes: u64) {
     memory.set_mapped(address, bytes, false);
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
     // SAFETY: within the region of the GPU's addresses; shaders fault at pages that are not set,
@@ -159,10 +168,10 @@ mod tests {
 
     #[test]
     fn a_buffer_is_the_same_for_both() {
-        let memory = Memory::new();
+        let memory = Memory::<0xef>::new();
         let mut buffers = Buffers::new().expect("a file");
-        buffers.create(1, 100);
-        buffers.create(2, 3 * PAGE);
+        buffers.create(&memory, 1, 100);
+        buffers.create(&memory, 2, 3 * PAGE);
         buffers.map(&memory, 2, PAGE, 0xffff_ef01_0000_0000, 2 * PAGE).expect("a mapping");
         assert!(buffers.map(&memory, 2, 2 * PAGE, 0x1000, 2 * PAGE).is_err());
         let offset = buffers.offset(2).expect("a buffer");
