@@ -1,0 +1,115 @@
+//! The registration of kernels, and the functions that TensorFlow calls for them.
+
+use super::attributes::Attributes;
+use super::call::Call;
+use super::functions::{RawConstruction, RawContext, api};
+use super::status::{Status, checked, guarded};
+use crate::dtype;
+use crate::error::{Error, Result};
+use crate::operators::{Kernel, Operator, operators};
+use dml_kernel::DType;
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_void};
+use std::sync::OnceLock;
+
+/// The kernel of one node.
+struct Node {
+    operator: &'static str,
+    compute: Kernel,
+}
+
+fn table() -> &'static HashMap<&'static str, Operator> {
+    static TABLE: OnceLock<HashMap<&'static str, Operator>> = OnceLock::new();
+    TABLE.get_or_init(|| operators().into_iter().map(|operator| (operator.name, operator)).collect())
+}
+
+/// Makes a kernel; null after an error, which TensorFlow knows then.
+unsafe extern "C" fn create(construction: *mut RawConstruction) -> *mut c_void {
+    let made = guarded(|| {
+        // SAFETY: TensorFlow's construction, during its call.
+        let attributes = unsafe { Attributes::new(construction) };
+        let name = attributes.operator()?;
+        let operator =
+            table().get(name.as_str()).ok_or_else(|| Error::Unimplemented(format!("no kernel for {name}")))?;
+        Ok(Node { operator: operator.name, compute: (operator.make)(&attributes)? })
+    });
+    match made {
+        Ok(node) => Box::into_raw(Box::new(node)).cast(),
+        Err(error) => {
+            let status = Status::of(&error);
+            // SAFETY: both live.
+            unsafe { (api().TF_OpKernelConstruction_Failure)(construction, status.raw()) };
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// Runs a kernel.
+unsafe extern "C" fn compute(kernel: *mut c_void, context: *mut RawContext) {
+    let done = guarded(|| {
+        // SAFETY: `create` made it, and TensorFlow deletes it after its last call; none is made
+        // after `create` failed. Several threads may run it: it is `Sync`.
+        let node = unsafe { &*kernel.cast::<Node>() };
+        // SAFETY: TensorFlow's context, during its call.
+        let call = unsafe { Call::new(context, node.operator) }?;
+        (node.compute)(&call)
+    });
+    if let Err(error) = done {
+        let status = Status::of(&error);
+        // SAFETY: both live.
+        unsafe { (api().TF_OpKernelContext_Failure)(context, status.raw()) };
+    }
+}
+
+/// Deletes a kernel.
+unsafe extern "C" fn delete(kernel: *mut c_void) {
+    if !kernel.is_null() {
+        // SAFETY: `create` made it, and TensorFlow calls this once.
+        drop(unsafe { Box::from_raw(kernel.cast::<Node>()) });
+    }
+}
+
+fn text(text: &str) -> CString {
+    CString::new(text).unwrap_or_default()
+}
+
+/// Registers one kernel: of an operator, for one choice of dtypes.
+fn register(device: &CStr, operator: &Operator, dtypes: &[(&str, DType)]) -> Result<()> {
+    let name = text(operator.name);
+    // SAFETY: TensorFlow copies the names; the functions are those above. The builder is
+    // TensorFlow's after the last call.
+    unsafe {
+        let builder = (api().TF_NewKernelBuilder)(name.as_ptr(), device.as_ptr(), Some(create), compute, Some(delete));
+        for (attribute, dtype) in dtypes {
+            let attribute = text(attribute);
+            let number = dtype::number_of(*dtype);
+            checked(|status| (api().TF_KernelBuilder_TypeConstraint)(builder, attribute.as_ptr(), number, status))?;
+        }
+        for argument in operator.host {
+            (api().TF_KernelBuilder_HostMemory)(builder, text(argument).as_ptr());
+        }
+        if operator.replaces_core {
+            (api().TF_KernelBuilder_Priority)(builder, 1);
+        }
+        checked(|status| (api().TF_RegisterKernelBuilder)(name.as_ptr(), builder, status))
+    }
+}
+
+/// Every choice of one dtype for each attribute.
+fn choices<'o>(types: &[(&'o str, &[DType])]) -> Vec<Vec<(&'o str, DType)>> {
+    types.iter().fold(vec![Vec::new()], |choices, (attribute, dtypes)| {
+        let with = |choice: &Vec<_>, dtype| choice.iter().copied().chain([(*attribute, dtype)]).collect();
+        choices.iter().flat_map(|choice| dtypes.iter().map(|&dtype| with(choice, dtype)).collect::<Vec<_>>()).collect()
+    })
+}
+
+/// Registers all kernels for devices of a type.
+pub fn register_all(device: &CStr) {
+    for operator in table().values() {
+        for dtypes in choices(&operator.types) {
+            if let Err(error) = register(device, operator, &dtypes) {
+                tracing::warn!("{} {dtypes:?} is not registered: {error}", operator.name);
+            }
+        }
+    }
+}

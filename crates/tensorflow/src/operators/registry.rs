@@ -1,0 +1,65 @@
+//! An operator: its name, the dtypes of its kernels, and what makes one.
+
+use super::{Attributes, Call};
+use crate::error::Result;
+use dml_kernel::DType;
+
+/// The kernel of a node.
+pub type Kernel = Box<dyn Fn(&Call) -> Result<()> + Send + Sync>;
+
+/// What makes the kernel of a node.
+type Make = Box<dyn Fn(&Attributes) -> Result<Kernel> + Send + Sync>;
+
+/// An operator of TensorFlow.
+pub struct Operator {
+    /// TensorFlow's name.
+    pub name: &'static str,
+    /// Attributes of type `type`, with the dtypes that have kernels; one kernel for each choice.
+    pub types: Vec<(&'static str, &'static [DType])>,
+    /// Names of arguments and results in host memory.
+    pub host: &'static [&'static str],
+    /// Whether it is preferred to a kernel that TensorFlow's core has for this type of device.
+    pub replaces_core: bool,
+    /// What makes a kernel.
+    pub make: Make,
+}
+
+impl Operator {
+    /// An operator whose kernel is made from attributes.
+    pub fn new<F>(name: &'static str, make: impl Fn(&Attributes) -> Result<F> + Send + Sync + 'static) -> Self
+    where
+        F: Fn(&Call) -> Result<()> + Send + Sync + 'static,
+    {
+        let make = Box::new(move |attributes: &Attributes| Ok(Box::new(make(attributes)?) as Kernel));
+        Self { name, types: Vec::new(), host: &[], replaces_core: false, make }
+    }
+
+    /// An operator whose kernel needs no attribute.
+    pub fn plain<F>(name: &'static str, compute: F) -> Self
+    where
+        F: Fn(&Call) -> Result<()> + Clone + Send + Sync + 'static,
+    {
+        Self::new(name, move |_| Ok(compute.clone()))
+    }
+
+    /// With kernels for these dtypes of an attribute.
+    #[must_use]
+    pub fn of(mut self, attribute: &'static str, dtypes: &'static [DType]) -> Self {
+        self.types.push((attribute, dtypes));
+        self
+    }
+
+    /// With these arguments or results in host memory.
+    #[must_use]
+    pub fn on_host(mut self, arguments: &'static [&'static str]) -> Self {
+        self.host = arguments;
+        self
+    }
+
+    /// Preferred to a kernel of TensorFlow's core.
+    #[must_use]
+    pub fn replacing_core(mut self) -> Self {
+        self.replaces_core = true;
+        self
+    }
+}

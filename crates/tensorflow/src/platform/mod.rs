@@ -1,0 +1,17 @@
+//! The devices: TensorFlow's StreamExecutor interface over `dml_engine`.
+//!
+//! A device has one queue, on which work is done in the order of its calls. So all streams of a
+//! device are that queue, a stream need not wait for another one, and memory that is freed may be
+//! given to later work at once.
+#![allow(unsafe_code)]
+
+mod copies;
+mod devices;
+mod events;
+mod memory;
+mod plugin;
+mod raw;
+mod streams;
+
+pub use plugin::{SE_InitPlugin, device_type};
+pub use streams::Stream;
