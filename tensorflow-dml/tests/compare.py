@@ -40,7 +40,9 @@ def _run(device: str, function: Callable[..., Any], arrays: Sequence[Any], gradi
 
 
 def assert_equal(actual: tf.Tensor, expected: tf.Tensor, ulps: float) -> None:
-    """Equal shapes, dtypes and elements: integers exactly, floats within `ulps` of the largest element."""
+    """Equal shapes, dtypes and elements: integers exactly, floats within `ulps` of the largest
+    element.
+    """
     assert actual.dtype == expected.dtype, (actual.dtype, expected.dtype)
     assert actual.shape == expected.shape, (actual.shape, expected.shape)
     epsilon = _EPSILON.get(expected.dtype.name)
@@ -59,9 +61,11 @@ def assert_equal(actual: tf.Tensor, expected: tf.Tensor, ulps: float) -> None:
 
 
 def compare(function: Callable[..., Any], *arrays: Any, ulps: float = 4, gradient: bool = False) -> None:
-    """A function of tensors gives on the device what it gives on the CPU; with `gradient`, its gradients too.
+    """A function of tensors gives on the device what it gives on the CPU; with `gradient`, its
+    gradients too.
 
-    The arrays are NumPy's, or tensors for dtypes that NumPy lacks. On the device every operator must have a kernel.
+    The arrays are NumPy's, or tensors for dtypes that NumPy lacks. On the device every operator
+    must have a kernel.
     """
     actual = _run(DEVICE, function, arrays, gradient)
     expected = _run("CPU:0", function, arrays, gradient)

@@ -1,4 +1,6 @@
-"""Loads the plugin: TENSORFLOW_DML_LIBRARY, else what `cargo build --package dml-tensorflow` made last."""
+"""Loads the plugin: TENSORFLOW_DML_LIBRARY, else what `cargo build --package dml-tensorflow` made
+last.
+"""
 
 from __future__ import annotations
 

@@ -180,8 +180,6 @@ variables! {
     FALLBACK_IS_ERROR: bool = "TORCH_DML_FALLBACK", |value| one_of(value, &[("error", true)]);
     /// The filter of the log in the syntax of `tracing_subscriber`, which reports errors in it.
     LOG: String = "TORCH_DML_LOG", text;
-    /// TensorFlow's devices have the type DML instead of GPU.
-    TF_OWN_TYPE: bool = "TF_DML_DEVICE_TYPE", |value| one_of(value, &[("GPU", false), ("DML", true)]);
 }
 
 #[cfg(test)]
@@ -229,7 +227,7 @@ mod tests {
         let mut names: Vec<&str> = Vec::new();
         for entry in table::TABLE.split("[[variable]]").skip(1) {
             let name = table::text(entry, "name").unwrap();
-            assert!(["TORCH_DML_", "TF_DML_"].iter().any(|prefix| name.starts_with(prefix)), "{name}");
+            assert!(name.starts_with("TORCH_DML_"), "{name}");
             for key in ["group", "values", "default", "meaning"] {
                 assert!(table::text(entry, key).is_some_and(|text| !text.is_empty()), "{name}: {key}");
             }

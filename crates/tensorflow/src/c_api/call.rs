@@ -27,7 +27,8 @@ pub struct Call {
 
 impl Call {
     /// # Safety
-    /// `raw` is what TensorFlow gave to a kernel's function, and stays valid while the result lives.
+    /// `raw` is what TensorFlow gave to a kernel's function, and stays valid while the result
+    /// lives.
     pub(super) unsafe fn new(raw: *mut RawContext, operator: &'static str) -> Result<Self> {
         // SAFETY: the caller's promise.
         let stream = checked(|status| unsafe { (api().TF_GetStream)(raw, status) })?;

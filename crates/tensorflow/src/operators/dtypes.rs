@@ -1,6 +1,7 @@
 //! The sets of dtypes that operators have kernels for.
 //!
-//! int32 is missing in the sets of arithmetic: TensorFlow computes it on the host, where shapes are.
+//! int32 is missing in the sets of arithmetic: TensorFlow computes it on the host, where shapes
+//! are.
 
 use dml_kernel::DType;
 

@@ -6,12 +6,13 @@ use super::raw::{
 use super::{copies, devices, events, memory, streams};
 use crate::c_api::functions::loaded;
 use crate::c_api::status::report;
-use dml_environment::TF_OWN_TYPE;
 use std::ffi::CStr;
 
-/// The type of the devices: `GPU`, unless `TF_DML_DEVICE_TYPE=DML`.
+/// The type of the devices: `GPU`, unless `TF_DML_DEVICE_TYPE=DML`, for use beside a TensorFlow
+/// that computes on NVIDIA's GPUs by itself.
 pub fn device_type() -> &'static CStr {
-    if TF_OWN_TYPE.get() == Some(true) { c"DML" } else { c"GPU" }
+    let is_dml = std::env::var_os("TF_DML_DEVICE_TYPE").is_some_and(|name| name.eq_ignore_ascii_case("dml"));
+    if is_dml { c"DML" } else { c"GPU" }
 }
 
 unsafe extern "C" fn create_stream_executor(_: P, parameters: *mut CreateStreamExecutor, status: raw::Status) {
