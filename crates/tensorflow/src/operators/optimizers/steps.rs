@@ -16,6 +16,11 @@ fn corrected<'b>(rate: Value<'b>, power1: Value<'b>, power2: Value<'b>) -> Value
     rate * math::sqrt(1.0 - power2) / (1.0 - power1)
 }
 
+/// The larger number: the first one where the other is NaN, as on TensorFlow's CPU and CUDA.
+fn larger<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
+    x.lt(y).select(y, x)
+}
+
 /// A parameter that is drawn to 0: by `l1` where that is above 0, and by a factor.
 fn shrunk<'b>(x: Value<'b>, rate: Value<'b>, l1: Value<'b>, l2: Value<'b>) -> Value<'b> {
     let less = sign(x) * maximum(x.abs() - rate * l1, x.like(0.0));
@@ -103,13 +108,13 @@ functions! {
     ADAM_WITH_AMSGRAD =
         "tf_adam_with_amsgrad"(p, m, v, most, power1, power2, rate, beta1, beta2, epsilon, grad) => {
         let (new_m, new_v) = (moved(m, grad, beta1), moved(v, grad * grad, beta2));
-        let new_most = maximum(most, new_v);
+        let new_most = larger(most, new_v);
         let step = new_m * corrected(rate, power1, power2) / (math::sqrt(new_most) + epsilon);
         [p - step, new_m, new_v, new_most]
     };
     /// Adam with the infinity norm.
     ADA_MAX = "tf_ada_max"(p, m, v, power1, rate, beta1, beta2, epsilon, grad) => {
-        let (new_m, new_v) = (moved(m, grad, beta1), maximum(beta2 * v, grad.abs()));
+        let (new_m, new_v) = (moved(m, grad, beta1), larger(beta2 * v, grad.abs()));
         [p - rate / (1.0 - power1) * (new_m / (new_v + epsilon)), new_m, new_v]
     };
     /// RMSProp.
