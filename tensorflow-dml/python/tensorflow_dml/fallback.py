@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 _counts: Counter[str] = Counter()
 # Graphs of functions that TensorFlow runs on the CPU whatever kernels there are.
 _DATASETS = ("Dataset",)
+_OF_THE_CPU = ("string", "resource", "variant")
 
 
 def fallbacks() -> dict[str, int]:
@@ -44,7 +45,7 @@ def watch_fallbacks() -> None:
 
 
 def _see(
-    operator: str,
+    operator: str | bytes,
     inputs: Sequence[Any],
     attributes: Sequence[Any] | None,
     outputs: Sequence[Any],
@@ -52,14 +53,19 @@ def _see(
     graph: Any = None,
 ) -> None:
     """TensorFlow's call for each operator."""
-    if all(tensor.dtype in ("string", "resource", "variant") for tensor in outputs):
+    from tensorflow.python.eager import context
+
+    # What is not of numbers is the CPU's, and what changes variables never falls back.
+    if not outputs or any(tensor.dtype in _OF_THE_CPU for tensor in (*inputs, *outputs)):
+        return
+    if _is_asked_for_cpu(context.context().device_name):
         return
     if graph is None:
-        on_cpu = any(":CPU:" in (tensor.device or "") for tensor in outputs)
-        if not on_cpu or _is_asked_for_cpu(_scope()):
+        if not any(_is_asked_for_cpu(tensor.device) for tensor in outputs):
             return
     elif graph.name.startswith(_DATASETS) or _is_asked_for_cpu(outputs[0].op.device):
         return
+    operator = operator.decode() if isinstance(operator, bytes) else operator
     kernels = _kernels(operator)
     given = _types(attributes or (), kernels.attributes)
     if kernels.lack(given):
@@ -72,14 +78,8 @@ def _see(
         _counts[operator] += 1
 
 
-def _scope() -> str:
-    from tensorflow.python.eager import context
-
-    return context.context().device_name or ""
-
-
-def _is_asked_for_cpu(device: str) -> bool:
-    return "CPU:" in device.upper()
+def _is_asked_for_cpu(device: str | None) -> bool:
+    return device is not None and "CPU:" in device.upper()
 
 
 class _Kernels(NamedTuple):
