@@ -11,6 +11,7 @@ mod arithmetic;
 mod dtypes;
 mod optimizers;
 mod products;
+mod recurrent;
 mod registry;
 mod variables;
 
@@ -26,6 +27,7 @@ pub fn operators() -> Vec<Operator> {
         arithmetic::operators(),
         optimizers::operators(),
         products::operators(),
+        recurrent::operators(),
         variables::operators(),
     ]
     .into_iter()
