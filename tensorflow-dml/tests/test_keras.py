@@ -63,7 +63,8 @@ def test_recurrent_layers(layer) -> None:
         with tf.device(device):
             keras.utils.set_random_seed(1)
             x = np.random.default_rng(5).standard_normal((16, 6, 4)).astype("f4")
-            # On a machine with a GPU the fused kernel is Keras' choice on the CPU too, where there is none.
+            # On a machine with a GPU the fused kernel is Keras' choice on the CPU too, where there
+            # is none.
             options = {"use_cudnn": False} if device != DEVICE and layer is not layers.SimpleRNN else {}
             model = keras.Sequential([layers.Input((6, 4)), layer(5, **options), layers.Dense(1)])
             model.compile("sgd", "mse")

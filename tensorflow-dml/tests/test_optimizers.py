@@ -143,7 +143,9 @@ def test_resources(rng, name: str, options: dict, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize(("name", "options"), ALL)
 def test_resources_of_16_bits(rng, name: str, options: dict, dtype: str) -> None:
-    """The device rounds the results, the CPU after each operation: they are compared with float64's."""
+    """The device rounds the results, the CPU after each operation: they are compared with
+    float64's.
+    """
     start, given = _values(rng, name, (3, 5), NUMBERS)
     start, given = (
         {n: _cast(_cast(x, dtype), "float64").numpy() for n, x in d.items() if x is not None} for d in (start, given)

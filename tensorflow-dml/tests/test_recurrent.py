@@ -1,4 +1,6 @@
-"""cuDNN's recurrent networks, beside the same networks of simple operators in float64 on the CPU."""
+"""cuDNN's recurrent networks, beside the same networks of simple operators in float64 on the
+CPU.
+"""
 
 from __future__ import annotations
 

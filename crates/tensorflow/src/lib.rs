@@ -1,8 +1,8 @@
 //! The plugin that makes every adapter a device of TensorFlow: a `PluggableDevice` of type GPU.
 //!
 //! TensorFlow loads the library, and calls [`SE_InitPlugin`](platform::SE_InitPlugin) for the
-//! devices and [`TF_InitKernel`](operators::TF_InitKernel) for the kernels. Nothing of TensorFlow is
-//! needed to build it: the C API's functions are looked up in the library that the process has
+//! devices and [`TF_InitKernel`](operators::TF_InitKernel) for the kernels. Nothing of TensorFlow
+//! is needed to build it: the C API's functions are looked up in the library that the process has
 //! loaded, and its structures are declared here.
 //!
 //! | module | content |

@@ -1,8 +1,8 @@
 """Operators that run on the CPU because the device has no kernel for them.
 
 TensorFlow's soft placement, which is on in eager mode, puts them there without a word. Python sees
-each operator that is executed eagerly, and each that is put into a graph of `tf.function`; not those
-in graphs that are loaded from a file, or that other threads make.
+each operator that is executed eagerly, and each that is put into a graph of `tf.function`; not
+those in graphs that are loaded from a file, or that other threads make.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 //! The rows of a recurrence's tensors that belong to each step.
 //!
 //! The tensors of all steps are matrices whose rows are steps of sequences, in one of four orders:
-//! step-major, the same with rows that no sequence has, sequence-major, or packed, which is step-major with only those sequences that have
-//! not ended, the longest ones first.
+//! step-major, the same with rows that no sequence has, sequence-major, or packed, which is
+//! step-major with only those sequences that have not ended, the longest ones first.
 
 use crate::error::Result;
 use dml_engine::interface::{Table, U32};

@@ -58,8 +58,8 @@ impl Order {
         })
     }
 
-    /// Sequences as TensorFlow has them, in this order: `t` is of any strides, with the sequences in
-    /// a dimension.
+    /// Sequences as TensorFlow has them, in this order: `t` is of any strides, with the sequences
+    /// in a dimension.
     pub fn sorted(&self, cx: &Context, t: &View, dim: usize) -> Result<View> {
         let Some(index) = &self.places else { return Ok(copy::as_contiguous(cx, t)?) };
         let sorted = cx.empty(t.dtype, &t.sizes)?;
