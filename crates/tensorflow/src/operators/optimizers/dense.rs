@@ -1,6 +1,7 @@
 //! Steps with a gradient for each element.
 
 use super::table::{OPTIMIZERS, Optimizer};
+use crate::c_api::variables::Variables;
 use crate::error::Result;
 use crate::operators::dtypes::FLOATS;
 use crate::operators::{Attributes, Call, Operator};
@@ -10,7 +11,7 @@ use dml_compute::pointwise::function::Variant;
 use dml_compute::pointwise::kernel::{self, Input};
 
 /// The arguments of a step, without the variables; checked for a parameter of this shape.
-pub fn arguments(call: &Call, optimizer: &Optimizer, sizes: &[i64]) -> Result<Vec<View>> {
+fn arguments(call: &Call, optimizer: &Optimizer, sizes: &[i64]) -> Result<Vec<View>> {
     let first = optimizer.variables.len();
     let argument = |(i, name): (usize, &&str)| {
         let argument = call.input(first + i)?;
@@ -28,12 +29,18 @@ pub fn arguments(call: &Call, optimizer: &Optimizer, sizes: &[i64]) -> Result<Ve
     optimizer.arguments.iter().enumerate().map(argument).collect()
 }
 
-/// One step.
-fn step(call: &Call, optimizer: &Optimizer, step: Variant, use_locking: bool) -> Result<()> {
+/// The variables of a call, locked, and their tensors, which have one shape. `sparse`: see
+/// [`lock`](Call::lock).
+pub fn locked<'c>(
+    call: &'c Call,
+    optimizer: &Optimizer,
+    use_locking: bool,
+    sparse: bool,
+) -> Result<(Variables<'c>, Vec<View>)> {
     let inputs: Vec<i32> = (0..optimizer.variables.len() as i32).collect();
-    let locked = call.lock(&inputs, use_locking, false)?;
+    let locked = call.lock(&inputs, use_locking, sparse)?;
     let variables: Vec<View> =
-        (0..optimizer.variables.len()).map(|i| locked.tensor(i, false)).collect::<Result<_>>()?;
+        (0..optimizer.variables.len()).map(|i| locked.tensor(i, sparse)).collect::<Result<_>>()?;
     for (variable, name) in variables.iter().zip(optimizer.variables).skip(1) {
         require!(
             variable.sizes == variables[0].sizes,
@@ -42,6 +49,12 @@ fn step(call: &Call, optimizer: &Optimizer, step: Variant, use_locking: bool) ->
             variable.sizes
         );
     }
+    Ok((locked, variables))
+}
+
+/// One step.
+fn step(call: &Call, optimizer: &Optimizer, step: Variant, use_locking: bool) -> Result<()> {
+    let (_locks, variables) = locked(call, optimizer, use_locking, false)?;
     let arguments = arguments(call, optimizer, &variables[0].sizes)?;
     let operands: Vec<Input> = variables.iter().cloned().chain(arguments).map(Input::Tensor).collect();
     let results: Vec<&View> = variables.iter().collect();

@@ -8,6 +8,8 @@ pub struct Optimizer {
     /// The names of the operator on resources and of that on references; empty where TensorFlow has
     /// none.
     pub names: [&'static str; 2],
+    /// The same for gradients of some rows.
+    pub sparse_names: [&'static str; 2],
     /// The variables' names: the first inputs.
     pub variables: &'static [&'static str],
     /// The names of the other inputs. All except the gradient are single numbers.
@@ -29,6 +31,7 @@ impl Optimizer {
 pub static OPTIMIZERS: &[Optimizer] = &[
     Optimizer {
         names: ["ResourceApplyGradientDescent", "ApplyGradientDescent"],
+        sparse_names: ["", ""],
         variables: &["var"],
         arguments: &["alpha", "delta"],
         flag: None,
@@ -36,6 +39,7 @@ pub static OPTIMIZERS: &[Optimizer] = &[
     },
     Optimizer {
         names: ["ResourceApplyProximalGradientDescent", "ApplyProximalGradientDescent"],
+        sparse_names: ["ResourceSparseApplyProximalGradientDescent", "SparseApplyProximalGradientDescent"],
         variables: &["var"],
         arguments: &["alpha", "l1", "l2", "delta"],
         flag: None,
@@ -43,6 +47,7 @@ pub static OPTIMIZERS: &[Optimizer] = &[
     },
     Optimizer {
         names: ["ResourceApplyMomentum", "ApplyMomentum"],
+        sparse_names: ["ResourceSparseApplyMomentum", "SparseApplyMomentum"],
         variables: &["var", "accum"],
         arguments: &["lr", "grad", "momentum"],
         flag: Some("use_nesterov"),
@@ -50,6 +55,7 @@ pub static OPTIMIZERS: &[Optimizer] = &[
     },
     Optimizer {
         names: ["ResourceApplyKerasMomentum", ""],
+        sparse_names: ["ResourceSparseApplyKerasMomentum", ""],
         variables: &["var", "accum"],
         arguments: &["lr", "grad", "momentum"],
         flag: Some("use_nesterov"),
@@ -57,6 +63,7 @@ pub static OPTIMIZERS: &[Optimizer] = &[
     },
     Optimizer {
         names: ["ResourceApplyAdagrad", "ApplyAdagrad"],
+        sparse_names: ["ResourceSparseApplyAdagrad", "SparseApplyAdagrad"],
         variables: &["var", "accum"],
         arguments: &["lr", "grad"],
         flag: Some("update_slots"),
@@ -64,6 +71,7 @@ pub static OPTIMIZERS: &[Optimizer] = &[
     },
     Optimizer {
         names: ["ResourceApplyAdagradV2", "ApplyAdagradV2"],
+        sparse_names: ["ResourceSparseApplyAdagradV2", "SparseApplyAdagradV2"],
         variables: &["var", "accum"],
         arguments: &["lr", "epsilon", "grad"],
         flag: Some("update_slots"),
@@ -71,6 +79,7 @@ pub static OPTIMIZERS: &[Optimizer] = &[
     },
     Optimizer {
         names: ["ResourceApplyAdagradDA", "ApplyAdagradDA"],
+        sparse_names: ["ResourceSparseApplyAdagradDA", "SparseApplyAdagradDA"],
         variables: &["var", "gradient_accumulator", "gradient_squared_accumulator"],
         arguments: &["grad", "lr", "l1", "l2", "global_step"],
         flag: None,
@@ -78,6 +87,7 @@ pub static OPTIMIZERS: &[Optimizer] = &[
     },
     Optimizer {
         names: ["ResourceApplyProximalAdagrad", "ApplyProximalAdagrad"],
+        sparse_names: ["ResourceSparseApplyProximalAdagrad", "SparseApplyProximalAdagrad"],
         variables: &["var", "accum"],
         arguments: &["lr", "l1", "l2", "grad"],
         flag: None,
@@ -85,6 +95,7 @@ pub static OPTIMIZERS: &[Optimizer] = &[
     },
     Optimizer {
         names: ["ResourceApplyAdadelta", "ApplyAdadelta"],
+        sparse_names: ["ResourceSparseApplyAdadelta", "SparseApplyAdadelta"],
         variables: &["var", "accum", "accum_update"],
         arguments: &["lr", "rho", "epsilon", "grad"],
         flag: None,
@@ -92,6 +103,7 @@ pub static OPTIMIZERS: &[Optimizer] = &[
     },
     Optimizer {
         names: ["ResourceApplyAdam", "ApplyAdam"],
+        sparse_names: ["", ""],
         variables: &["var", "m", "v"],
         arguments: &["beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "grad"],
         flag: Some("use_nesterov"),
@@ -99,6 +111,7 @@ pub static OPTIMIZERS: &[Optimizer] = &[
     },
     Optimizer {
         names: ["ResourceApplyAdamWithAmsgrad", ""],
+        sparse_names: ["", ""],
         variables: &["var", "m", "v", "vhat"],
         arguments: &["beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "grad"],
         flag: None,
@@ -106,6 +119,7 @@ pub static OPTIMIZERS: &[Optimizer] = &[
     },
     Optimizer {
         names: ["ResourceApplyAdaMax", "ApplyAdaMax"],
+        sparse_names: ["", ""],
         variables: &["var", "m", "v"],
         arguments: &["beta1_power", "lr", "beta1", "beta2", "epsilon", "grad"],
         flag: None,
@@ -113,6 +127,7 @@ pub static OPTIMIZERS: &[Optimizer] = &[
     },
     Optimizer {
         names: ["ResourceApplyRMSProp", "ApplyRMSProp"],
+        sparse_names: ["ResourceSparseApplyRMSProp", "SparseApplyRMSProp"],
         variables: &["var", "ms", "mom"],
         arguments: &["lr", "rho", "momentum", "epsilon", "grad"],
         flag: None,
@@ -120,6 +135,7 @@ pub static OPTIMIZERS: &[Optimizer] = &[
     },
     Optimizer {
         names: ["ResourceApplyCenteredRMSProp", "ApplyCenteredRMSProp"],
+        sparse_names: ["ResourceSparseApplyCenteredRMSProp", "SparseApplyCenteredRMSProp"],
         variables: &["var", "mg", "ms", "mom"],
         arguments: &["lr", "rho", "momentum", "epsilon", "grad"],
         flag: None,
@@ -127,6 +143,7 @@ pub static OPTIMIZERS: &[Optimizer] = &[
     },
     Optimizer {
         names: ["ResourceApplyFtrl", "ApplyFtrl"],
+        sparse_names: ["ResourceSparseApplyFtrl", "SparseApplyFtrl"],
         variables: &["var", "accum", "linear"],
         arguments: &["grad", "lr", "l1", "l2", "lr_power"],
         flag: Some("multiply_linear_by_lr"),
@@ -134,6 +151,7 @@ pub static OPTIMIZERS: &[Optimizer] = &[
     },
     Optimizer {
         names: ["ResourceApplyFtrlV2", "ApplyFtrlV2"],
+        sparse_names: ["ResourceSparseApplyFtrlV2", "SparseApplyFtrlV2"],
         variables: &["var", "accum", "linear"],
         arguments: &["grad", "lr", "l1", "l2", "l2_shrinkage", "lr_power"],
         flag: Some("multiply_linear_by_lr"),
@@ -141,6 +159,7 @@ pub static OPTIMIZERS: &[Optimizer] = &[
     },
     Optimizer {
         names: ["ResourceApplyAddSign", "ApplyAddSign"],
+        sparse_names: ["", ""],
         variables: &["var", "m"],
         arguments: &["lr", "alpha", "sign_decay", "beta", "grad"],
         flag: None,
@@ -148,6 +167,7 @@ pub static OPTIMIZERS: &[Optimizer] = &[
     },
     Optimizer {
         names: ["ResourceApplyPowerSign", "ApplyPowerSign"],
+        sparse_names: ["", ""],
         variables: &["var", "m"],
         arguments: &["lr", "logbase", "sign_decay", "beta", "grad"],
         flag: None,
