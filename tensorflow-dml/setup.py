@@ -15,7 +15,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
@@ -71,13 +71,16 @@ class BuildWithLibrary(build_py):
         shutil.copy2(HERE / "python" / START, Path(self.build_lib) / START)
 
 
+class WithLibrary(Distribution):
+    """A distribution that is not the same on every platform."""
+
+    def has_ext_modules(self) -> bool:
+        """Return that."""
+        return True
+
+
 class PlatformWheel(bdist_wheel):
     """A wheel for one platform, and every Python."""
-
-    def finalize_options(self) -> None:
-        """Say that it has a library."""
-        super().finalize_options()
-        self.root_is_pure = False
 
     def get_tag(self) -> tuple[str, str, str]:
         """Return the tag."""
@@ -87,4 +90,4 @@ class PlatformWheel(bdist_wheel):
 # setuptools takes licences from this folder alone.
 for licence in LICENCES:
     shutil.copy2(ROOT / licence, HERE / licence)
-setup(version=version(), cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": PlatformWheel})
+setup(version=version(), distclass=WithLibrary, cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": PlatformWheel})

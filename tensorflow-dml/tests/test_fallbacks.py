@@ -10,6 +10,7 @@ import tensorflow_dml
 
 from compare import DEVICE
 
+
 @pytest.fixture(autouse=True)
 def _watched():
     from tensorflow.python.framework import op_callbacks

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from test_optimizers import ALL, NUMBERS, OPTIMIZERS, _cast, _start
 
 from compare import DEVICE, assert_equal
-from test_optimizers import ALL, NUMBERS, OPTIMIZERS, _cast, _start
 
 SPARSE = (
     *("ProximalGradientDescent", "Momentum", "KerasMomentum", "Adagrad", "AdagradV2", "AdagradDA"),
