@@ -37,6 +37,7 @@ help:
 	@echo "make fuzz   run random calls of the operators beside the CPU's, SECONDS=600 DEVICE=dml"
 	@echo "make accuracy  measure the errors of operators beside the CPU's, and write their table in docs/reference/numerics.md"
 	@echo "make test-libraries  run programs of other libraries on the device, and write docs/reference/libraries.md"
+	@echo "make test-tensorflow  build the plugin for TensorFlow and run its tests; make wheel-tensorflow: its wheel in dist/"
 	@echo "make robots-test  run the tests of the robots' package"
 	@echo "make validate  run them, and those of Vulkan and the engine, under Vulkan's validation layer"
 	@echo "make loom   run what threads share in every order of theirs"
@@ -135,6 +136,24 @@ $(libraries)/.installed: tests/libraries/requirements.txt $(environment)
 	folder='import sysconfig; print(sysconfig.get_path("purelib"))'; \
 		$(py) -c "$$folder" > "$$($(libraries)/bin/python -c "$$folder")/torch.pth"
 	$(libraries)/bin/python -m pip install --no-deps -r tests/libraries/requirements.txt
+	touch $@
+
+# TensorFlow and PyTorch share nothing but the engine: an environment of its own. TENSORFLOW_TESTS chooses a part.
+tensorflow := $(VENV)-tensorflow
+TENSORFLOW_TESTS ?=
+.PHONY: test-tensorflow wheel-tensorflow
+test-tensorflow: test-system $(tensorflow)/.installed
+	cargo build --package dml-tensorflow
+	cd tensorflow-dml && $(CURDIR)/$(tensorflow)/bin/python -m pytest -n $(JOBS) --dist loadfile $(TENSORFLOW_TESTS)
+
+wheel-tensorflow: test-system $(tensorflow)/.installed
+	$(tensorflow)/bin/python -m pip wheel --no-build-isolation --no-deps --wheel-dir dist tensorflow-dml
+	@ls dist/tensorflow_dml*.whl
+
+$(tensorflow)/.installed: tensorflow-dml/tests/requirements.txt
+	rm -rf $(tensorflow)
+	$(PYTHON) -m venv $(tensorflow)
+	$(tensorflow)/bin/python -m pip install --quiet -r $<
 	touch $@
 
 # An environment of its own, so that what the robots need is not there in the tests of the device.
@@ -244,15 +263,16 @@ tables: test-system
 	WRITE=1 cargo test --package dml-aten --package dml-compute --lib is_what_the_table_says
 
 # The crates that have rustdoc.
-documented := -p dml-environment -p dml-gpu -p dml-kernel -p dml-vulkan -p dml-engine -p dml-compute -p dml-aten -p dml-torch
+documented := -p dml-environment -p dml-gpu -p dml-kernel -p dml-vulkan -p dml-engine -p dml-compute -p dml-aten -p dml-torch \
+	-p dml-tensorflow
 
 .PHONY: lint
 lint: test-system $(environment)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --quiet --no-deps $(documented)
-	$(py) -m ruff format --check python examples tests scripts robots
-	$(py) -m ruff check python examples tests scripts robots
+	$(py) -m ruff format --check python examples tests scripts robots tensorflow-dml
+	$(py) -m ruff check python examples tests scripts robots tensorflow-dml
 	$(py) scripts/import_circles.py
 	$(py) scripts/third_party_notices.py --check
 	$(py) scripts/docs --check
@@ -262,6 +282,7 @@ lint: test-system $(environment)
 		tests/accuracy tests/opinfo tests/fuzz tests/gpus tests/host_reads tests/libraries/*.py tests/device_generic/*.py tests/support/workers.py \
 		tests/support/shards.py tests/support/json_lines.py tests/support/torch_versions.py examples/*.py \
 		scripts/check_width.py scripts/import_circles.py scripts/third_party_notices.py
+	$(py) -m mypy tensorflow-dml/python/tensorflow_dml tensorflow-dml/python/tensorflow_dml_autoload.py
 
 # The site, with rustdoc beside it. The generated parts of the pages are written first.
 docs := $(VENV)-docs
@@ -327,7 +348,7 @@ test-release: .venv-release/.installed
 .PHONY: clean
 clean:
 	cargo clean
-	rm -rf build dist python/torch_dml/lib python/torch_dml.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf build dist tensorflow-dml/build python/torch_dml/lib python/torch_dml.egg-info .pytest_cache .ruff_cache .mypy_cache
 	rm -f .venv*/.package
 
 .PHONY: distclean

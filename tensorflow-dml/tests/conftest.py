@@ -24,6 +24,8 @@ def _library() -> Path:
 
 
 def pytest_configure() -> None:
+    # For processes that tests start.
+    os.environ["TENSORFLOW_DML_LIBRARY"] = str(_library())
     if not tf.config.list_physical_devices("GPU"):
         load_library.load_pluggable_device_library(str(_library()))
     assert tf.config.list_physical_devices("GPU"), "the plugin offers no device"

@@ -8,7 +8,7 @@
 //! | module | content |
 //! |---|---|
 //! | `c_api` | TensorFlow's C functions, statuses, tensors, attributes; a kernel's call |
-//! | `platform` | devices, memory, streams, events, copies |
+//! | `platform` | devices, memory, streams, events, copies, Grappler's passes |
 //! | `operators` | TensorFlow's operators, by family, on `dml-compute` |
 //!
 //! The unsafe code is in `c_api` and `platform`.

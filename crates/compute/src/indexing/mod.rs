@@ -12,4 +12,5 @@ pub mod index_select;
 pub mod mask;
 pub mod masked;
 pub mod nonzero;
+pub mod row_steps;
 pub mod scatter;

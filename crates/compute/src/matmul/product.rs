@@ -62,6 +62,12 @@ impl<'t> Product<'t> {
         Product { factors: [a, b], dtypes, alpha: Scalar::Int(1), addend: None, activation: None }
     }
 
+    /// With a tensor of the product's shape added.
+    #[must_use]
+    pub fn with(self, addend: View) -> Self {
+        Product { addend: Some((addend, Scalar::Int(1))), ..self }
+    }
+
     /// Enqueues it into `out`: `[m, n]` or as many batches, which may lack dimensions of size 1 at
     /// its end, and may overlap operands.
     pub fn run(self, cx: &Context, out: &View) -> Result<()> {

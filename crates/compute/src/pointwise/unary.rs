@@ -21,7 +21,7 @@ fn abs(x: Value<'_>) -> Value<'_> {
 }
 
 /// -1, 0 or 1; NaN yields 0 as on CPU.
-fn sign(x: Value<'_>) -> Value<'_> {
+pub fn sign(x: Value<'_>) -> Value<'_> {
     if x.scalar() == ScalarType::Bool {
         return x;
     }

@@ -1,8 +1,8 @@
 //! The rows of a recurrence's tensors that belong to each step.
 //!
-//! The tensors of all steps are matrices whose rows are steps of sequences, in one of three orders:
-//! step-major, sequence-major, or packed, which is step-major with only those sequences that have
-//! not ended, the longest ones first.
+//! The tensors of all steps are matrices whose rows are steps of sequences, in one of four orders:
+//! step-major, the same with rows that no sequence has, sequence-major, or packed, which is
+//! step-major with only those sequences that have not ended, the longest ones first.
 
 use crate::error::Result;
 use dml_engine::interface::{Table, U32};
@@ -65,6 +65,21 @@ impl Steps {
         }
         let sequence_stride = if batch_sizes.is_empty() && batch_first { steps.len() as u32 } else { 1 };
         Ok(Steps { steps, sequence_stride, batch: batch as u32 })
+    }
+
+    /// The steps of `batch` sequences in step-major order with a row for every sequence at every
+    /// step, of which the first `active` ones, as many as the step before or fewer, have each step.
+    pub fn padded(batch: i64, active: &[i64], reverse: bool) -> Result<Steps> {
+        let ordered = active.is_sorted_by(|x, y| x >= y) && active.iter().all(|n| (1..=batch).contains(n));
+        check!(ordered, Invalid, "expected falling numbers of {batch} sequences or fewer, but got {active:?}");
+        let rows = batch * active.len() as i64;
+        check!(rows < i64::from(i32::MAX), TooLarge, "a recurrence over {rows} rows is too long for dml");
+        let step = |(t, &active): (usize, &i64)| Step { first: t as u32 * batch as u32, active: active as u32 };
+        let mut steps: Vec<Step> = active.iter().enumerate().map(step).collect();
+        if reverse {
+            steps.reverse();
+        }
+        Ok(Steps { steps, sequence_stride: 1, batch: batch as u32 })
     }
 
     /// Number of steps.
@@ -191,6 +206,16 @@ mod tests {
         assert_eq!(rows(&[], true, true), [((1, 2), 3), ((0, 2), 3)]);
         assert_eq!(rows(&[3, 2, 1], false, false), [((0, 1), 3), ((3, 1), 2), ((5, 1), 1)]);
         assert_eq!(rows(&[3, 2, 1], false, true), [((5, 1), 1), ((3, 1), 2), ((0, 1), 3)]);
+    }
+
+    #[test]
+    fn padded_steps_have_a_row_for_every_sequence() {
+        let steps = Steps::padded(3, &[3, 2, 2], true).expect("steps");
+        let rows: Vec<_> = (0..steps.count()).map(|i| (steps.rows(i), steps.active(i))).collect();
+        assert_eq!(rows, [((6, 1), 2), ((3, 1), 2), ((0, 1), 3)]);
+        for active in [&[2, 3][..], &[3, 0], &[4]] {
+            assert!(Steps::padded(3, active, false).is_err(), "{active:?}");
+        }
     }
 
     #[test]

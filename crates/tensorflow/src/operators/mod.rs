@@ -9,7 +9,9 @@
 
 mod arithmetic;
 mod dtypes;
+mod optimizers;
 mod products;
+mod recurrent;
 mod registry;
 mod variables;
 
@@ -21,7 +23,16 @@ use crate::platform::device_type;
 
 /// All operators.
 pub fn operators() -> Vec<Operator> {
-    [arithmetic::operators(), products::operators(), variables::operators()].into_iter().flatten().collect()
+    [
+        arithmetic::operators(),
+        optimizers::operators(),
+        products::operators(),
+        recurrent::operators(),
+        variables::operators(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// TensorFlow's call after [`SE_InitPlugin`](crate::platform::SE_InitPlugin).

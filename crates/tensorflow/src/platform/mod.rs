@@ -8,10 +8,14 @@
 mod copies;
 mod devices;
 mod events;
+mod graph_passes;
+mod information;
 mod memory;
 mod plugin;
 mod raw;
 mod streams;
 
+pub use graph_passes::TF_InitGraph;
+pub use information::{dml_tensorflow_free, dml_tensorflow_information};
 pub use plugin::{SE_InitPlugin, device_type};
 pub use streams::Stream;
