@@ -13,7 +13,7 @@ unsafe extern "C" fn copy_tensor(context: *mut RawContext, from: *mut RawTensor,
     let done = guarded(|| {
         // SAFETY: both are this function's; the context is that of the kernel's call.
         let (from, to, call) =
-            unsafe { (Tensor::take(from), Tensor::take(to), Call::new(context, "copy of a variable")?) };
+            unsafe { (Tensor::take(from), Tensor::take(to), Call::new(context, "copy of a variable", false)?) };
         match (from, to) {
             (Some(from), Some(to)) => Ok(copy::device_copy(&call.cx(), &call.keep(from)?, &call.keep(to)?)?),
             _ => Err(Error::InvalidArgument("a variable without a tensor".to_owned())),
