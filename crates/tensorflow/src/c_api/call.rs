@@ -275,6 +275,16 @@ impl Call {
         self.set_output(output, &tensor)
     }
 
+    /// Makes an input's memory a result, as elements of another dtype.
+    ///
+    /// # Errors
+    /// As [`pass_on`](Self::pass_on).
+    pub fn pass_on_as(&self, input: usize, output: usize, dtype: DType, sizes: &[i64]) -> Result<()> {
+        let mut tensor = self.tensor(input)?;
+        tensor.reinterpret(&self.tensor(input)?, dtype, sizes)?;
+        self.set_output(output, &tensor)
+    }
+
     /// Makes a tensor a result.
     ///
     /// # Errors
