@@ -24,8 +24,7 @@ fn reduces_anything(axes: Axes, sizes: &[i64]) -> bool {
     sizes.iter().enumerate().any(|(d, &n)| n != 1 && axes.reduces(d))
 }
 
-/// A reduction of input 0 along the axes that input 1 lists. Where no two elements meet, the input
-/// is the result, as in TensorFlow: even of `EuclideanNorm`, whose result may be negative then.
+/// A reduction of input 0 along the axes that input 1 lists.
 fn reduction(name: &'static str, reduce: Reduce, dtypes: Option<&'static [DType]>) -> Operator {
     let operator = Operator::new(name, move |attributes: &Attributes| {
         let keep = attributes.bool("keep_dims")?;
@@ -33,7 +32,8 @@ fn reduction(name: &'static str, reduce: Reduce, dtypes: Option<&'static [DType]
             let sizes = call.sizes(0)?;
             let axes = axes::reduced(&call.host_ints(1)?, sizes.len(), keep)?;
             let result = axes.sizes(&sizes);
-            if !reduces_anything(axes, &sizes) {
+            // The reduction of one element is the element, except its norm.
+            if name != "EuclideanNorm" && !reduces_anything(axes, &sizes) {
                 return call.pass_on(0, 0, &result);
             }
             let input = call.input(0)?;
@@ -60,6 +60,10 @@ fn sum(call: &Call, input: &View, out: &View, axes: Axes) -> Result<()> {
 }
 
 fn mean(call: &Call, input: &View, out: &View, axes: Axes) -> Result<()> {
+    // TensorFlow's mean of nothing is NaN, but not of complex numbers.
+    if input.dtype.is_complex() && input.numel() == 0 {
+        return fill(call, out, Scalar::Int(0));
+    }
     accumulate(call, Kind::Mean, input, out, axes)
 }
 
