@@ -14,8 +14,9 @@ raw = tf.raw_ops
 ALL = ["float32", "float16", "bfloat16", "float64", "int64", "int16", "int8", "uint8", "uint16", "uint32", "uint64",
        "bool", "complex64", "complex128"]
 FLOATS = ["float32", "float16", "bfloat16", "float64"]
-SOME = ["float32", "float16", "uint8", "int64", "complex128"]
-HOST = [*SOME, "int32"]
+# Elements of each size.
+SOME = ["float32", "bfloat16", "uint8", "complex64", "complex128", "bool"]
+HOST = ["float32", "complex128", "int32"]
 
 
 def numbers(rng, shape, dtype: str) -> tf.Tensor:
@@ -27,7 +28,7 @@ def numbers(rng, shape, dtype: str) -> tf.Tensor:
     return tf.cast(rng.integers(0, 100, shape) if dtype.is_unsigned else rng.integers(-100, 100, shape), dtype)
 
 
-@pytest.mark.parametrize("dtype", [*ALL, "int32"])
+@pytest.mark.parametrize("dtype", [*SOME, "int32"])
 @pytest.mark.parametrize("name", ["Transpose", "ConjugateTranspose"])
 def test_transposes(rng, name: str, dtype: str) -> None:
     operator = getattr(raw, name)
@@ -42,9 +43,9 @@ def test_transposes_that_are_refused() -> None:
         refuses(lambda x, order=order: raw.Transpose(x=x, perm=np.array(order, "i8")), x)
 
 
-@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("dtype", SOME)
 def test_concatenations(rng, dtype: str) -> None:
-    for shapes, axis in [([(2, 3), (4, 3)], 0), ([(2, 3), (2, 1), (2, 0)], -1), ([(2, 3)], 1),
+    for shapes, axis in [([(2, 3), (4, 3)], 0), ([(2, 3), (2, 1), (2, 0)], -1),
                          ([(1, 2, 3)] * 3, 1), ([(0, 3), (0, 3)], 0), ([(1, 2)] * 40, 0)]:
         arrays = [numbers(rng, shape, dtype) for shape in shapes]
         compare(lambda *x, axis=axis: raw.ConcatV2(values=x, axis=axis), *arrays, gradient=dtype == "float32")
@@ -58,23 +59,23 @@ def test_concatenations_that_are_refused() -> None:
     refuses(lambda a, b: raw.ConcatV2(values=[a, b], axis=0), np.float32(1), np.float32(2))
 
 
-@pytest.mark.parametrize("dtype", [*ALL, "int32"])
+@pytest.mark.parametrize("dtype", [*SOME, "int32"])
 def test_packs(rng, dtype: str) -> None:
     for shape, axis, n in [((2, 3), 0, 2), ((2, 3), -1, 3), ((2, 3), 1, 1), ((), 0, 4), ((0, 2), 1, 2), ((2,), 0, 30)]:
         arrays = [numbers(rng, shape, dtype) for _ in range(n)]
-        compare(lambda *x, axis=axis: raw.Pack(values=x, axis=axis), *arrays, gradient=dtype in FLOATS)
+        compare(lambda *x, axis=axis: raw.Pack(values=x, axis=axis), *arrays, gradient=dtype == "float32")
     refuses(lambda a, b: raw.Pack(values=[a, b], axis=0), numbers(rng, (2,), dtype), numbers(rng, (3,), dtype))
     refuses(lambda a, b: raw.Pack(values=[a, b], axis=3), numbers(rng, (2,), dtype), numbers(rng, (2,), dtype))
 
 
-@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("dtype", SOME)
 def test_splits(rng, dtype: str) -> None:
     for shape, axis, n in [((4, 3), 0, 2), ((4, 6), -1, 3), ((4, 3), 1, 1), ((0, 4), 1, 2), ((2, 3, 4), 1, 3)]:
         compare(lambda x, axis=axis, n=n: raw.Split(axis=axis, value=x, num_split=n), numbers(rng, shape, dtype),
-                gradient=dtype in FLOATS)
+                gradient=dtype == "float32")
     for shape, axis in [((4, 3), 0), ((4, 6), -1), ((0, 4), 1), ((2, 3, 4), 1)]:
         compare(lambda x, axis=axis, n=shape[axis]: raw.Unpack(value=x, num=n, axis=axis), numbers(rng, shape, dtype),
-                gradient=dtype in FLOATS)
+                gradient=dtype == "float32")
 
 
 @pytest.mark.parametrize("dtype", HOST)
@@ -82,7 +83,7 @@ def test_splits_by_lengths(rng, dtype: str) -> None:
     for shape, axis, lengths in [((5, 3), 0, [2, 3]), ((5, 3), 0, [2, -1]), ((2, 6), -1, [1, 0, 5]), ((2, 3), 1, [3])]:
         compare(lambda x, axis=axis, lengths=lengths: raw.SplitV(
             value=x, size_splits=np.array(lengths, "i8"), axis=axis, num_split=len(lengths)),
-            numbers(rng, shape, dtype), gradient=dtype in FLOATS)
+            numbers(rng, shape, dtype), gradient=dtype == "float32")
 
 
 def test_splits_that_are_refused() -> None:
@@ -93,13 +94,13 @@ def test_splits_that_are_refused() -> None:
         refuses(lambda x, lengths=lengths: raw.SplitV(value=x, size_splits=lengths, axis=0, num_split=2), x)
 
 
-@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("dtype", SOME)
 def test_slices(rng, dtype: str) -> None:
     for shape, begin, size in [((4, 5), [1, 2], [2, 3]), ((4, 5), [0, 0], [-1, -1]), ((4, 5), [4, 1], [0, -1]),
                                ((3,), [1], [1]), ((), [], []), ((2, 3, 4), [0, 1, 2], [2, 1, -1])]:
         compare(lambda x, begin=begin, size=size: raw.Slice(
             input=x, begin=np.array(begin, "i4"), size=np.array(size, "i4")), numbers(rng, shape, dtype),
-            gradient=dtype in FLOATS)
+            gradient=dtype == "float32")
 
 
 def test_slices_that_are_refused() -> None:
@@ -116,8 +117,8 @@ SPECS = [np.s_[1:3], np.s_[::2, 1], np.s_[..., ::-1], np.s_[::-2, ::-1], np.s_[1
 @pytest.mark.parametrize("dtype", HOST)
 @pytest.mark.parametrize("spec", range(len(SPECS)))
 def test_strided_slices(rng, spec: int, dtype: str) -> None:
-    compare(lambda x: x[SPECS[spec]], numbers(rng, (5, 6), dtype), gradient=dtype in FLOATS)
-    compare(lambda x: x[SPECS[spec]], numbers(rng, (4, 3, 2), dtype), gradient=dtype in FLOATS)
+    compare(lambda x: x[SPECS[spec]], numbers(rng, (5, 6), dtype), gradient=dtype == "float32")
+    compare(lambda x: x[SPECS[spec]], numbers(rng, (4, 3, 2), dtype), gradient=dtype == "float32")
 
 
 @pytest.mark.parametrize("dtype", HOST)
@@ -127,12 +128,10 @@ def test_updates_of_strided_slices(rng, spec: int, dtype: str) -> None:
     with tf.device("CPU:0"):
         shape = x[SPECS[spec]].shape
     for value in (numbers(rng, shape, dtype), numbers(rng, (), dtype), numbers(rng, shape[-1:], dtype)):
-        compare(lambda x, value: tf.tensor_strided_slice_update(x, *arguments(x, SPECS[spec]), value)
-                if hasattr(tf, "tensor_strided_slice_update") else update(x, SPECS[spec], value), x, value,
-                gradient=dtype in FLOATS)
+        compare(lambda x, value: update(x, SPECS[spec], value), x, value)
 
 
-def arguments(x, spec):
+def arguments(spec):
     """Begin, end, strides and masks of a slice."""
     spec = spec if isinstance(spec, tuple) else (spec,)
     begin, end, strides, masks = [], [], [], dict.fromkeys(["begin", "end", "ellipsis", "new_axis", "shrink_axis"], 0)
@@ -152,7 +151,7 @@ def arguments(x, spec):
 
 
 def update(x, spec, value):
-    begin, end, strides, masks = arguments(x, spec)
+    begin, end, strides, masks = arguments(spec)
     return raw.TensorStridedSliceUpdate(input=x, begin=begin, end=end, strides=strides, value=value, **masks)
 
 
@@ -178,13 +177,13 @@ def test_assignments_to_slices_of_variables(rng) -> None:
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("dtype", [*HOST, "bool", "bfloat16"])
+@pytest.mark.parametrize("dtype", [*HOST, "bool"])
 def test_padding(rng, dtype: str) -> None:
     for shape, paddings in [((2, 3), [[1, 2], [0, 3]]), ((2, 3), [[0, 0], [0, 0]]), ((0, 2), [[1, 1], [0, 0]]), ((), []),
                             ((2, 3, 2, 1), [[0, 0], [1, 1], [2, 0], [0, 0]])]:
         x = numbers(rng, shape, dtype)
         pads = np.array(paddings, "i4").reshape(-1, 2)
-        compare(lambda x, pads=pads: raw.Pad(input=x, paddings=pads), x, gradient=dtype in FLOATS)
+        compare(lambda x, pads=pads: raw.Pad(input=x, paddings=pads), x, gradient=dtype == "float32")
         compare(lambda x, value, pads=pads: raw.PadV2(input=x, paddings=pads, constant_values=tf.identity(value)), x,
                 numbers(rng, (), dtype))
 
@@ -197,16 +196,16 @@ def test_paddings_that_are_refused() -> None:
     refuses(lambda x: raw.MirrorPad(input=x, paddings=[[3, 0], [0, 0]], mode="SYMMETRIC"), x)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("mode", ["REFLECT", "SYMMETRIC"])
 def test_reflections(rng, mode: str, dtype: str) -> None:
     for shape, paddings in [((4, 5), [[1, 2], [3, 0]]), ((3,), [[2, 2]]), ((2, 4, 3, 2), [[0, 0], [2, 1], [1, 2], [0, 0]]),
                             ((3, 2), [[0, 0], [0, 0]])]:
         compare(lambda x, paddings=paddings: raw.MirrorPad(input=x, paddings=paddings, mode=mode),
-                numbers(rng, shape, dtype), gradient=True)
+                numbers(rng, shape, dtype), gradient=dtype == "float32")
 
 
-@pytest.mark.parametrize("dtype", [*ALL, "int32"])
+@pytest.mark.parametrize("dtype", [*SOME, "int32"])
 def test_repetition(rng, dtype: str) -> None:
     for shape, multiples in [((2, 3), [2, 3]), ((2, 3), [1, 1]), ((3,), [0]), ((), []), ((2, 1, 3), [1, 4, 2])]:
         compare(lambda x, m=multiples: raw.Tile(input=x, multiples=np.array(m, "i4")), numbers(rng, shape, dtype),
@@ -224,12 +223,13 @@ def test_reversal(rng, dtype: str) -> None:
         compare(lambda x, axes=axes: raw.ReverseV2(tensor=x, axis=np.array(axes, "i4")), numbers(rng, shape, dtype),
                 gradient=dtype == "float32")
         flags = [d in [a % max(len(shape), 1) for a in axes] for d in range(len(shape))]
-        compare(lambda x, flags=flags: raw.Reverse(tensor=x, dims=np.array(flags, bool)), numbers(rng, shape, dtype))
+        if 0 not in shape:  # The CPU's kernel refuses them.
+            compare(lambda x, flags=flags: raw.Reverse(tensor=x, dims=np.array(flags, bool)), numbers(rng, shape, dtype))
     refuses(lambda x: raw.ReverseV2(tensor=x, axis=[2]), numbers(rng, (3, 4), dtype))
     refuses(lambda x: raw.ReverseV2(tensor=x, axis=[1, -1]), numbers(rng, (3, 4), dtype))
 
 
-@pytest.mark.parametrize("dtype", [*FLOATS, "int32", "int64", "uint8", "complex64", "complex128"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "complex128"])
 def test_rolls(rng, dtype: str) -> None:
     for shape, shift, axis in [((5,), 2, 0), ((3, 4), [1, -2], [0, 1]), ((3, 4), [1, 2], [0, 0]), ((3, 4), -7, -1),
                                ((0, 3), 1, 1)]:
@@ -238,13 +238,13 @@ def test_rolls(rng, dtype: str) -> None:
     refuses(lambda x: raw.Roll(input=x, shift=1, axis=2), numbers(rng, (3, 4), dtype))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("name", ["SpaceToDepth", "DepthToSpace"])
 def test_depth_and_space(rng, name: str, dtype: str) -> None:
     operator = getattr(raw, name)
     for b, shape in [(2, (2, 4, 6, 4)), (3, (1, 3, 6, 9)), (2, (0, 2, 2, 4))]:
         compare(lambda x, b=b: operator(input=x, block_size=b, data_format="NHWC"), numbers(rng, shape, dtype),
-                gradient=dtype in FLOATS)
+                gradient=dtype == "float32")
 
 
 @pytest.mark.parametrize("name", ["SpaceToDepth", "DepthToSpace"])
@@ -259,16 +259,18 @@ def test_depth_and_space_with_channels_first(rng, name: str) -> None:
     np.testing.assert_array_equal(first.numpy().transpose(0, 2, 3, 1), last.numpy())
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_space_and_batch(rng, dtype: str) -> None:
     for shape, blocks, margins in [((2, 4, 6, 3), [2, 3], [[0, 0], [0, 0]]), ((1, 3, 4, 2), [2, 2], [[0, 1], [1, 1]]),
                                    ((2, 5, 3), [3], [[1, 0]]), ((2, 4, 4), [2, 2], [[0, 0], [0, 0]])]:
         x = numbers(rng, shape, dtype)
-        compare(lambda x, b=blocks, m=margins: raw.SpaceToBatchND(input=x, block_shape=b, paddings=m), x, gradient=True)
+        compare(lambda x, b=blocks, m=margins: raw.SpaceToBatchND(input=x, block_shape=b, paddings=m), x,
+                gradient=dtype == "float32")
     for shape, blocks, margins in [((8, 2, 3, 2), [2, 2], [[0, 0], [0, 0]]), ((4, 3, 3, 2), [2, 2], [[1, 0], [0, 2]]),
                                    ((6, 2, 1), [3], [[1, 1]])]:
         x = numbers(rng, shape, dtype)
-        compare(lambda x, b=blocks, m=margins: raw.BatchToSpaceND(input=x, block_shape=b, crops=m), x, gradient=True)
+        compare(lambda x, b=blocks, m=margins: raw.BatchToSpaceND(input=x, block_shape=b, crops=m), x,
+                gradient=dtype == "float32")
     compare(lambda x: raw.SpaceToBatch(input=x, paddings=[[0, 1], [1, 0]], block_size=2), numbers(rng, (1, 3, 3, 2), dtype))
     compare(lambda x: raw.BatchToSpace(input=x, crops=[[0, 1], [1, 0]], block_size=2), numbers(rng, (4, 2, 2, 2), dtype))
 
@@ -281,7 +283,7 @@ def test_blocks_that_are_refused() -> None:
     refuses(lambda x: raw.BatchToSpaceND(input=x, block_shape=[2, 2], crops=[[0, 0], [0, 0]]), x)
 
 
-@pytest.mark.parametrize("dtype", [*FLOATS, "bool", "complex64", "complex128"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bool", "complex128"])
 def test_the_main_diagonal(rng, dtype: str) -> None:
     gradient = dtype == "float32"
     for shape in [(4,), (2, 3), (2, 0)]:
@@ -320,7 +322,7 @@ def test_diagonals_that_are_refused() -> None:
     refuses(lambda x: raw.MatrixSetDiagV3(input=x, diagonal=[1.0, 2], k=0), x)
 
 
-@pytest.mark.parametrize("dtype", [*FLOATS, "bool", "complex64", "complex128"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bool", "complex128"])
 def test_bands(rng, dtype: str) -> None:
     for shape, below, above in [((4, 5), 1, 2), ((2, 4, 3), -1, 0), ((3, 3), 0, -1), ((3, 3), -1, -1), ((0, 3), 0, 0)]:
         compare(lambda x, a=below, b=above: raw.MatrixBandPart(input=x, num_lower=a, num_upper=b),
@@ -328,7 +330,7 @@ def test_bands(rng, dtype: str) -> None:
     refuses(lambda x: raw.MatrixBandPart(input=x, num_lower=5, num_upper=0), numbers(rng, (4, 5), dtype))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int32", "int64", "complex128"])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "complex128"])
 def test_tensor_diagonals(rng, dtype: str) -> None:
     compare(lambda x: raw.Diag(diagonal=x), numbers(rng, (2, 3), dtype), gradient=dtype == "float32")
     compare(lambda x: raw.DiagPart(input=x), numbers(rng, (2, 3, 2, 3), dtype), gradient=dtype == "float32")

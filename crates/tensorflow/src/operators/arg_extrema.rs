@@ -15,19 +15,10 @@ fn position(name: &'static str, extreme: Extreme) -> Operator {
             require!(false, "Expected dimension in the range [{}, {rank}), but got {axis}", -(rank as i64));
             return Ok(());
         };
-        require!(
-            input.sizes[dim] > 0,
-            "Reduction axis {dim} is empty in shape {:?}",
-            input.sizes.as_slice()
-        );
+        require!(input.sizes[dim] > 0, "Reduction axis {dim} is empty in shape {:?}", input.sizes.as_slice());
         let axes = Axes::of_dims(&[dim as i64], rank, false);
         let out = call.output(0, &axes.sizes(&input.sizes))?;
-        let fold = ElementAndIndex {
-            extreme,
-            dtype: input.dtype,
-            yields: ExtremumOutput::Index,
-            nan_is_worst: true,
-        };
+        let fold = ElementAndIndex { extreme, dtype: input.dtype, yields: ExtremumOutput::Index, nan_is_worst: true };
         Ok(extremum::run(&call.cx(), &fold, &input, &[&out], axes)?)
     })
     .of("T", FLOATS_AND_BOOL)

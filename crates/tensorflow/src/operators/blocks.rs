@@ -82,12 +82,7 @@ fn blocks_and_margins(call: &Call, input: &View, block_size: Option<i64>) -> Res
         blocks.len(),
         shape.as_slice()
     );
-    require!(
-        input.dim() > blocks.len(),
-        "Input rank should be >= {} instead of {}",
-        blocks.len() + 1,
-        input.dim()
-    );
+    require!(input.dim() > blocks.len(), "Input rank should be >= {} instead of {}", blocks.len() + 1, input.dim());
     require!(blocks.iter().all(|&b| b >= 1), "All values in block_shape must be positive, got {:?}", blocks.as_slice());
     let margins = call.host_ints(margins)?;
     require!(margins.iter().all(|&n| n >= 0), "Paddings and crops must be non-negative: {:?}", margins.as_slice());
@@ -109,11 +104,7 @@ fn space_to_batch(call: &Call, block_size: Option<i64>) -> Result<()> {
     let margins = margins_of_all(&margins, rank);
     let sizes = padded(&input.sizes, &margins);
     for (d, &b) in blocks.iter().enumerate() {
-        require!(
-            sizes[d + 1] % b == 0,
-            "padded_shape[{d}]={} is not divisible by block_shape[{d}]={b}",
-            sizes[d + 1]
-        );
+        require!(sizes[d + 1] % b == 0, "padded_shape[{d}]={} is not divisible by block_shape[{d}]={b}", sizes[d + 1]);
     }
     let rest = &sizes[count + 1..];
     let mut results = sizes.clone();
@@ -160,11 +151,7 @@ fn batch_to_space(call: &Call, block_size: Option<i64>) -> Result<()> {
     }
     let margins = margins_of_all(&margins, rank);
     let results: Dims = sizes.iter().zip(&margins).map(|(n, [a, b])| n - a - b).collect();
-    require!(
-        results.iter().all(|&n| n >= 0),
-        "cropped_shape must be non-negative: {:?}",
-        results.as_slice()
-    );
+    require!(results.iter().all(|&n| n >= 0), "cropped_shape must be non-negative: {:?}", results.as_slice());
     let out = call.output(0, &results)?;
     // `[blocks.., batch, (rows of blocks).., rest]`.
     let mut apart = blocks.clone();
@@ -182,7 +169,11 @@ fn batch_to_space(call: &Call, block_size: Option<i64>) -> Result<()> {
 }
 
 /// An operator whose blocks are an attribute.
-fn square(name: &'static str, margins: &'static [&'static str], kernel: fn(&Call, Option<i64>) -> Result<()>) -> Operator {
+fn square(
+    name: &'static str,
+    margins: &'static [&'static str],
+    kernel: fn(&Call, Option<i64>) -> Result<()>,
+) -> Operator {
     Operator::new(name, move |attributes: &Attributes| {
         let block = attributes.int("block_size")?;
         require!(block > 1, "Block size should be > 1: {block}");

@@ -102,8 +102,7 @@ impl Band {
         let place = |d: i64| {
             let length = (self.rows + d.min(0)).min(self.columns - d.max(0));
             let first = if d >= 0 { d } else { -d * self.columns };
-            let diagonal =
-                matrices.as_strided(&[batch, length], &[self.rows * self.columns, self.columns + 1], first);
+            let diagonal = matrices.as_strided(&[batch, length], &[self.rows * self.columns, self.columns + 1], first);
             let is_left = d >= 0 && self.alignment.above_left || d <= 0 && self.alignment.below_left;
             let skipped = if is_left { 0 } else { self.longest - length };
             let row = (self.high - d) * self.longest + skipped;
@@ -133,11 +132,7 @@ fn check_matrices(t: &[i64]) -> Result<()> {
 /// `MatrixDiag` and its later versions: matrices of diagonals.
 fn matrix_diag(call: &Call, versioned: Option<Alignment>) -> Result<()> {
     let diagonals = call.input(0)?;
-    require!(
-        diagonals.dim() >= 1,
-        "diagonal must be at least 1-dim, received shape: {:?}",
-        diagonals.sizes.as_slice()
-    );
+    require!(diagonals.dim() >= 1, "diagonal must be at least 1-dim, received shape: {:?}", diagonals.sizes.as_slice());
     let ([low, high], [mut rows, mut columns], padding) = match versioned {
         None => ([0, 0], [-1, -1], Scalar::Int(0)),
         Some(_) => {
@@ -224,7 +219,10 @@ fn matrix_band_part(call: &Call) -> Result<()> {
     let rank = matrices.dim();
     let (rows, columns) = (matrices.sizes[rank - 2], matrices.sizes[rank - 1]);
     require!(below <= rows, "num_lower must be negative or less or equal to number of rows ({rows}) got: {below}");
-    require!(above <= columns, "num_upper must be negative or less or equal to number of columns ({columns}) got: {above}");
+    require!(
+        above <= columns,
+        "num_upper must be negative or less or equal to number of columns ({columns}) got: {above}"
+    );
     let cuts: Vec<(i64, Half)> = [(-below, Half::Upper, below >= 0), (above, Half::Lower, above >= 0)]
         .into_iter()
         .filter_map(|(diagonal, half, is_cut)| is_cut.then_some((diagonal, half)))
@@ -286,8 +284,7 @@ fn versions(names: [&'static str; 4], kernel: Kernel, host: &'static [&'static s
 
 /// The operators of this file.
 pub fn operators() -> Vec<Operator> {
-    let band_part =
-        |name| Operator::plain(name, matrix_band_part).of("T", ALL).on_host(&["num_lower", "num_upper"]);
+    let band_part = |name| Operator::plain(name, matrix_band_part).of("T", ALL).on_host(&["num_lower", "num_upper"]);
     let mut all = vec![
         band_part("MatrixBandPart"),
         band_part("BatchMatrixBandPart"),

@@ -37,16 +37,9 @@ fn gather(call: &Call, params: &View, indices: &View, dim: usize, batch: usize) 
 fn batch_dims(given: i64, params: &View, indices: &View) -> Result<usize> {
     let rank = indices.dim() as i64;
     let batch = if given < 0 { given + rank } else { given };
-    require!(
-        (0..=rank).contains(&batch),
-        "Expected batch_dims in the range [-{rank}, {rank}], but got {given}"
-    );
+    require!((0..=rank).contains(&batch), "Expected batch_dims in the range [-{rank}, {rank}], but got {given}");
     let batch = batch as usize;
-    require!(
-        batch <= params.dim(),
-        "batch_dims ({batch}) must be less than rank(params) ({})",
-        params.dim()
-    );
+    require!(batch <= params.dim(), "batch_dims ({batch}) must be less than rank(params) ({})", params.dim());
     for d in 0..batch {
         require!(
             params.sizes[d] == indices.sizes[d],

@@ -84,11 +84,9 @@ pub fn operators() -> Vec<Operator> {
         })
         .of("T", MOVED)
         .on_host(&["axis"]),
-        Operator::plain("Concat", |call: &Call| {
-            concatenate(call, 1, call.inputs() - 1, call.host_number(0)?.to_i64())
-        })
-        .of("T", MOVED)
-        .on_host(&["concat_dim"]),
+        Operator::plain("Concat", |call: &Call| concatenate(call, 1, call.inputs() - 1, call.host_number(0)?.to_i64()))
+            .of("T", MOVED)
+            .on_host(&["concat_dim"]),
         Operator::new("Pack", pack).of("T", MOVED).int32_on_host(&["values", "output"]),
     ]
 }

@@ -4,8 +4,9 @@
 use super::dtypes::ALL;
 use super::{Call, Operator};
 use crate::error::Result;
-use dml_compute::complex::pointwise::{self, Given};
+use crate::require;
 use dml_compute::complex::parts::parts;
+use dml_compute::complex::pointwise::{self, Given};
 use dml_compute::indexing::mask::Count;
 use dml_compute::indexing::nonzero::write_coordinates;
 use dml_compute::pointwise::complex::NE;
@@ -14,6 +15,7 @@ use dml_kernel::DType;
 fn nonzero(call: &Call) -> Result<()> {
     let (cx, mut mask) = (call.cx(), call.input(0)?);
     let rank = mask.dim() as i64;
+    require!(rank > 0, "WhereOp : Unhandled input dimensions: 0");
     if mask.numel() == 0 {
         call.output(0, &[0, rank])?;
         return Ok(());
@@ -27,9 +29,6 @@ fn nonzero(call: &Call) -> Result<()> {
     let count = Count::new(&cx, &mask)?;
     let total = count.total(&cx)?;
     let out = call.output(0, &[total, rank])?;
-    if rank == 0 {
-        return Ok(());
-    }
     Ok(write_coordinates(&cx, &count, &out)?)
 }
 

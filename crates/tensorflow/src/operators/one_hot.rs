@@ -6,9 +6,9 @@ use super::regions::{copy, spliced};
 use super::{Attributes, Call, Operator};
 use crate::error::Result;
 use crate::require;
+use dml_compute::Dims;
 use dml_compute::movement::copy::cast;
 use dml_compute::primitives::indexed_access::Selector;
-use dml_compute::Dims;
 use dml_kernel::DType;
 
 fn one_hot(attributes: &Attributes) -> Result<impl Fn(&Call) -> Result<()> + use<>> {
@@ -18,7 +18,11 @@ fn one_hot(attributes: &Attributes) -> Result<impl Fn(&Call) -> Result<()> + use
         let [on, off] = [call.input(2)?, call.input(3)?];
         let rank = indices.dim();
         let dim = if axis == -1 { rank as i64 } else { axis };
-        require!((0..=rank as i64).contains(&dim), "Expected axis to be -1 or between [0, {}).  But received: {axis}", rank + 1);
+        require!(
+            (0..=rank as i64).contains(&dim),
+            "Expected axis to be -1 or between [0, {}).  But received: {axis}",
+            rank + 1
+        );
         require!(depth >= 0, "depth must be non-negative, got: {depth}");
         for (name, value) in [("on", &on), ("off", &off)] {
             require!(value.dim() == 0, "{name}_value must be a scalar, but got: {:?}", value.sizes.as_slice());

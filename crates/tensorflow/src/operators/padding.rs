@@ -19,11 +19,7 @@ fn paddings(call: &Call, input: usize, rank: usize) -> Result<Vec<[i64; 2]>> {
     );
     let numbers = call.host_ints(input)?;
     let pairs: Vec<[i64; 2]> = numbers.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
-    require!(
-        pairs.iter().flatten().all(|&n| n >= 0),
-        "Paddings must be non-negative: {:?}",
-        numbers.as_slice()
-    );
+    require!(pairs.iter().flatten().all(|&n| n >= 0), "Paddings must be non-negative: {:?}", numbers.as_slice());
     Ok(pairs)
 }
 

@@ -13,7 +13,7 @@ use dml_compute::reduction::extremum::{self, ElementOnly, Extreme};
 use dml_compute::reduction::logical::{Quantifier, quantify};
 use dml_compute::reduction::norm::norms;
 use dml_compute::reduction::sum::{Kind, fold_sum};
-use dml_compute::{Dims, Scalar, View};
+use dml_compute::{Dims, Scalar, View, host};
 use dml_kernel::DType;
 
 /// Writes the reduction of an input along axes.
@@ -54,7 +54,7 @@ fn by_parts(t: &View) -> Vec<View> {
 
 fn sum(call: &Call, input: &View, out: &View, axes: Axes) -> Result<()> {
     if call.on_host() {
-        return sum_on_host(call, axes);
+        return sum_on_host(call, out, axes);
     }
     accumulate(call, Kind::Sum, input, out, axes)
 }
@@ -75,11 +75,10 @@ fn accumulate(call: &Call, kind: Kind, input: &View, out: &View, axes: Axes) -> 
 }
 
 /// The sum of int32 in host memory, which wraps around.
-fn sum_on_host(call: &Call, axes: Axes) -> Result<()> {
+fn sum_on_host(call: &Call, out: &View, axes: Axes) -> Result<()> {
     let (sizes, numbers) = (call.sizes(0)?, call.host_ints(0)?);
-    let results = axes.sizes(&sizes);
     let strides = View::contiguous_strides(&Axes { keep: true, ..axes }.sizes(&sizes));
-    let mut sums = vec![0i32; results.iter().product::<i64>() as usize];
+    let mut sums = vec![0i32; out.numel() as usize];
     let mut places = vec![0usize];
     for (d, &n) in sizes.iter().enumerate() {
         let stride = if axes.reduces(d) { 0 } else { strides[d] };
@@ -88,8 +87,9 @@ fn sum_on_host(call: &Call, axes: Axes) -> Result<()> {
     for (place, number) in places.into_iter().zip(numbers) {
         sums[place] = sums[place].wrapping_add(number as i32);
     }
-    let sums: Vec<Scalar> = sums.into_iter().map(|sum| Scalar::Int(i64::from(sum))).collect();
-    call.host_output(0, &results, &sums)
+    let bytes: Vec<u8> = sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
+    host::bytes_mut(&mut out.clone())?.copy_from_slice(&bytes);
+    Ok(())
 }
 
 fn product(call: &Call, input: &View, out: &View, axes: Axes) -> Result<()> {

@@ -50,10 +50,7 @@ fn roll(call: &Call) -> Result<()> {
     let (input, shifts, axes) = (call.input(0)?, call.host_ints(1)?, call.host_ints(2)?);
     let rank = input.dim();
     require!(rank >= 1, "input must be 1-D or higher");
-    require!(
-        call.sizes(1)? == call.sizes(2)?,
-        "shift and axis must have the same size"
-    );
+    require!(call.sizes(1)? == call.sizes(2)?, "shift and axis must have the same size");
     let mut total = vec![0i64; rank];
     for (&shift, &axis) in shifts.iter().zip(&axes) {
         let found = dimension(axis, rank);

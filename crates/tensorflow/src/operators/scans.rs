@@ -5,18 +5,16 @@ use super::dtypes::{FIELDS_AND_INDICES, FLOATS, REALS_AND_I32};
 use super::regions::{Region, copy_regions, fill, reversed};
 use super::{Attributes, Call, Operator};
 use crate::require;
-use dml_compute::bounds::Bounds;
 use dml_compute::complex::parts::parts;
 use dml_compute::reduction::scan::{self, Operation};
 use dml_compute::{Scalar, View};
 use dml_kernel::DType;
 
-/// The result of no elements. For a log-sum-exp TensorFlow takes the least number in place of
-/// negative infinity.
-fn identity(operation: Operation, dtype: DType) -> Scalar {
+/// The result of no elements.
+fn identity(operation: Operation) -> Scalar {
     match operation {
         Operation::Product => Scalar::Int(1),
-        Operation::LogSumExp => Scalar::Double(Bounds::of(dtype).of_floats().0),
+        Operation::LogSumExp => Scalar::Double(f64::NEG_INFINITY),
         _ => Scalar::Int(0),
     }
 }
@@ -66,7 +64,7 @@ fn scan(name: &'static str, operation: Operation, dtypes: &'static [DType]) -> O
                 (true, true) => (n - 1, 0, Some(n - 1)),
             };
             if let Some(at) = free {
-                fill(call, &out.narrow(dim, at, 1), identity(operation, out.dtype))?;
+                fill(call, &out.narrow(dim, at, 1), identity(operation))?;
             }
             let (from, to) = (sums.narrow(dim, 0, kept), out.narrow(dim, place, kept));
             copy_regions(call, vec![if reverse { reversed(&from, to, |d| d == dim) } else { Region::whole(to, from) }])

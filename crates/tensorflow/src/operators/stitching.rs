@@ -78,8 +78,7 @@ fn partition(call: &Call) -> Result<()> {
         data.sizes.as_slice(),
         partitions.sizes.as_slice()
     );
-    let numbers: Vec<Scalar> =
-        if partitions.numel() == 0 { Vec::new() } else { read_numbers(&cx, &partitions)? };
+    let numbers: Vec<Scalar> = if partitions.numel() == 0 { Vec::new() } else { read_numbers(&cx, &partitions)? };
     let mut slices: Vec<Vec<i32>> = vec![Vec::new(); count];
     for (at, number) in numbers.iter().enumerate() {
         let number = number.to_i64();

@@ -51,8 +51,7 @@ struct Slice {
 impl Slice {
     /// The slice of a tensor of these sizes that three inputs of a call from `first` on describe.
     fn new(call: &Call, shape: &[i64], first: usize, masks: Masks) -> Result<Self> {
-        let [begin, end, strides] =
-            [call.host_ints(first)?, call.host_ints(first + 1)?, call.host_ints(first + 2)?];
+        let [begin, end, strides] = [call.host_ints(first)?, call.host_ints(first + 1)?, call.host_ints(first + 2)?];
         let entries = strides.len();
         require!(
             begin.len() == entries && end.len() == entries && entries < 32,
@@ -64,7 +63,12 @@ impl Slice {
         require!(masks.ellipsis.count_ones() <= 1, "Multiple ellipses in slice spec not allowed");
         let own = |i: &usize| !is_set(masks.ellipsis, *i) && !is_set(masks.new_axis, *i);
         let taken = (0..entries).filter(own).count();
-        require!(taken <= shape.len(), "Index out of range using input dim {}; input has only {} dims", shape.len(), shape.len());
+        require!(
+            taken <= shape.len(),
+            "Index out of range using input dim {}; input has only {} dims",
+            shape.len(),
+            shape.len()
+        );
         let has_ellipsis = (0..entries).any(|i| is_set(masks.ellipsis, i));
         let mut slice = Self { ranges: Vec::with_capacity(shape.len()), sizes: Dims::new() };
         let whole = |slice: &mut Self, count: usize| {
@@ -85,7 +89,8 @@ impl Slice {
                 if is_set(masks.shrink_axis, i) {
                     slice.ranges.push(Range::of_index(shape[d], begin[i], strides[i], i)?);
                 } else {
-                    let range = Range::new(shape[d], bound(masks.begin, begin[i]), bound(masks.end, end[i]), strides[i], i)?;
+                    let range =
+                        Range::new(shape[d], bound(masks.begin, begin[i]), bound(masks.end, end[i]), strides[i], i)?;
                     slice.sizes.push(range.length);
                     slice.ranges.push(range);
                 }

@@ -6,6 +6,7 @@ use super::regions::reshaped;
 use super::{Attributes, Call, Operator};
 use crate::error::Result;
 use crate::require;
+use dml_compute::Scalar;
 use dml_compute::movement::copy::device_copy;
 use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::primitives::indexed_access::Selector;
@@ -13,7 +14,6 @@ use dml_compute::primitives::row_operands::Operands;
 use dml_compute::reduction::Axes;
 use dml_compute::reduction::sum::{Kind, fold_sum};
 use dml_compute::sorting::rank::first;
-use dml_compute::Scalar;
 use dml_kernel::{DType, ScalarType};
 
 /// Writes the `k` largest elements of each row of input 0, and their positions; the first of equal
