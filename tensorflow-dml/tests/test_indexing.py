@@ -262,3 +262,54 @@ def test_counts(rng) -> None:
     compare(lambda x, w: raw.DenseBincount(input=x, size=tf.constant(5, tf.int64), weights=w), rows,
             rng.random((2, 3)).astype("f4"))
     refuses(lambda x, w: raw.DenseBincount(input=x, size=-1, weights=w), x, np.zeros((0,), "f4"))
+
+
+@pytest.mark.parametrize("name", ["Sum", "Mean", "SqrtN"])
+def test_compact_gradients_of_sparse_segments(rng, name: str) -> None:
+    gradient = getattr(raw, f"SparseSegment{name}GradV2")
+    for index in ("int32", "int64"):
+        indices, ids = np.array([4, 0, 0, 2], index), np.array([0, 0, 1, 3], "i4")
+        compare(lambda x, i, s: gradient(grad=x, indices=i, segment_ids=s, dense_output_dim0=7),
+                numbers(rng, (4, 3), "float32"), indices, ids)
+    refuses(lambda x, i, s: gradient(grad=x, indices=i, segment_ids=s, dense_output_dim0=3), np.ones((4, 3), "f4"), indices, ids)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "bfloat16"])
+def test_bounds(rng, dtype: str) -> None:
+    for rows, n, m in [(2, 7, 5), (1, 1, 3), (2, 0, 3), (2, 3, 0)]:
+        rows_of = lambda k: np.sort(rng.integers(0, 9, (rows, k)), axis=1)
+        for name in ("LowerBound", "UpperBound"):
+            for out in (tf.int32, tf.int64):
+                compare(lambda s, v, n=name, o=out: getattr(raw, n)(sorted_inputs=s, values=v, out_type=o),
+                        tf.cast(rows_of(n), dtype), tf.cast(rows_of(m), dtype))
+    refuses(lambda s, v: raw.LowerBound(sorted_inputs=s, values=v), np.ones((2, 3), "f4"), np.ones((3, 3), "f4"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+def test_buckets(rng, dtype: str) -> None:
+    x = tf.cast(np.array([[-7, 0, 1, 3], [2, 10, 11, 100]]), dtype)
+    compare(lambda x: raw.Bucketize(input=x, boundaries=[0.0, 2.5, 10.0]), x)
+    compare(lambda x: raw.Bucketize(input=x, boundaries=[]), x)
+
+
+@pytest.mark.parametrize("index", ["int32", "int64"])
+def test_reversed_sequences(rng, index: str) -> None:
+    for dtype, shape, along, batch in [("float32", (3, 5), 1, 0), ("complex128", (5, 2, 3), 0, 2), ("bool", (2, 0), 1, 0)]:
+        lengths = rng.integers(0, shape[along] + 1, (shape[batch],)).astype(index)
+        compare(lambda x, n, a=along, b=batch: raw.ReverseSequence(input=x, seq_lengths=n, seq_dim=a, batch_dim=b),
+                numbers(rng, shape, dtype), lengths, gradient=dtype == "float32")
+    refuses(lambda x, n: raw.ReverseSequence(input=x, seq_lengths=n, seq_dim=0, batch_dim=0), np.ones((3, 5), "f4"), lengths)
+
+
+def test_changes_in_place(rng) -> None:
+    for dtype in ("float32", "int64", "uint8"):
+        x, v, i = numbers(rng, (5, 3), dtype).numpy(), numbers(rng, (2, 3), dtype).numpy(), [3, 1]
+        for name, change in [("Update", lambda a, b: b), ("Add", np.add), ("Sub", np.subtract)]:
+            expected = x.copy()
+            expected[i] = change(x[i], v)
+            with tf.device(DEVICE):
+                operator = getattr(raw, f"Inplace{name}")
+                result = operator(x=raw.DeepCopy(x=tf.constant(x)), i=tf.constant(i), v=tf.constant(v))
+            np.testing.assert_array_equal(result, expected)
+    with tf.device(DEVICE):
+        np.testing.assert_array_equal(raw.Empty(shape=[2, 3], dtype=tf.float32, init=True), np.zeros((2, 3)))

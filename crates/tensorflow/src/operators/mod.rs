@@ -17,6 +17,7 @@ mod dtypes;
 mod fills;
 mod gathering;
 mod index_access;
+mod inplace;
 mod joining;
 mod nonzero;
 mod one_hot;
@@ -31,6 +32,7 @@ mod repetition;
 mod reversal;
 mod scans;
 mod scattering;
+mod search;
 mod segments;
 mod slicing;
 mod sparse_segments;
@@ -56,6 +58,7 @@ pub fn operators() -> Vec<Operator> {
         diagonals::operators(),
         fills::operators(),
         gathering::operators(),
+        inplace::operators(),
         joining::operators(),
         nonzero::operators(),
         one_hot::operators(),
@@ -68,6 +71,7 @@ pub fn operators() -> Vec<Operator> {
         reversal::operators(),
         scans::operators(),
         scattering::operators(),
+        search::operators(),
         segments::operators(),
         slicing::operators(),
         sparse_segments::operators(),

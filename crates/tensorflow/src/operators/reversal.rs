@@ -1,13 +1,19 @@
 //! Reversal and rotation along dimensions.
 
 use super::axes::dimension;
-use super::dtypes::{ALL, ALL_AND_I32};
-use super::regions::{copy_regions, reversed};
-use super::{Call, Operator};
+use super::dtypes::{ALL, ALL_AND_I32, INDICES};
+use super::index_access::read;
+use super::regions::{copy_regions, reshaped, reversed};
+use super::{Attributes, Call, Operator};
 use crate::error::Result;
 use crate::require;
 use dml_compute::complex::parts::as_bits;
+use dml_compute::creation::sequences::{self, Sequence};
 use dml_compute::movement::rearrange;
+use dml_compute::pointwise::kernel::{self, Input as Operand};
+use dml_compute::primitives::indexed_access::Selector;
+use dml_compute::{Dims, Scalar};
+use dml_kernel::DType;
 
 /// Reverses input 0 along these dimensions.
 fn reverse(call: &Call, is_reversed: &[bool]) -> Result<()> {
@@ -67,6 +73,46 @@ fn roll(call: &Call) -> Result<()> {
     Ok(rearrange::rotate(&call.cx(), as_bits(&input), as_bits(&out), &moved)?)
 }
 
+dml_compute::functions! {
+    /// The position that is read for position `i` of a row whose first `n` elements are reversed.
+    REVERSED_POSITION = "reversed_position"(i, n) => i.lt(n).select(n - 1 - i, i);
+}
+
+/// `ReverseSequence`: the first elements of each row, as many as input 1 says, are reversed.
+fn reverse_sequence(attributes: &Attributes) -> Result<impl Fn(&Call) -> Result<()> + use<>> {
+    let [along, batch] = [attributes.int("seq_dim")?, attributes.int("batch_dim")?];
+    Ok(move |call: &Call| {
+        let (cx, input, lengths) = (call.cx(), call.input(0)?, call.input(1)?);
+        let rank = input.dim();
+        let (Some(along), Some(batch)) = (dimension(along, rank), dimension(batch, rank)) else {
+            require!(false, "seq_dim and batch_dim must be < input rank ({along} and {batch} vs. {rank})");
+            return Ok(());
+        };
+        require!(along != batch, "batch_dim == seq_dim == {along}");
+        let [n, rows] = [input.sizes[along], input.sizes[batch]];
+        require!(
+            lengths.sizes.as_slice() == [rows],
+            "Length of seq_lengths != input.dims({batch}), ({:?} vs. {rows})",
+            lengths.sizes.as_slice()
+        );
+        let out = call.output(0, &input.sizes)?;
+        if out.numel() == 0 {
+            return Ok(());
+        }
+        let (positions, places) = (cx.empty(DType::I64, &[n])?, cx.empty(DType::I64, &[rows, n])?);
+        sequences::write(&cx, Sequence::Arange, &[Scalar::Int(0), Scalar::Int(1)], &positions)?;
+        let operands = [Operand::Tensor(positions), Operand::Tensor(reshaped(&lengths, &[rows, 1]))];
+        kernel::run(&cx, &REVERSED_POSITION, &[&places], &operands, DType::I64)?;
+        let mut index = Dims::from_elem(0, rank);
+        (index[batch], index[along]) = (n, 1);
+        let mut strides = input.strides.clone();
+        strides[along] = 0;
+        let index = places.as_strided(&input.sizes, &index, 0);
+        let selector = Selector { index, size: n, stride: input.strides[along], dim: along };
+        read(call, &input, &strides, &[selector], &out)
+    })
+}
+
 /// The operators of this file.
 pub fn operators() -> Vec<Operator> {
     vec![
@@ -78,6 +124,7 @@ pub fn operators() -> Vec<Operator> {
             .of("T", ALL)
             .on_host(&["axis"])
             .int32_on_host(&["tensor", "axis", "output"]),
+        Operator::new("ReverseSequence", reverse_sequence).of("T", ALL).of("Tlen", INDICES),
         Operator::plain("Roll", roll).of("T", ALL_AND_I32).on_host(&["shift", "axis"]),
     ]
 }

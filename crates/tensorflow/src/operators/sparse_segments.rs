@@ -8,7 +8,7 @@ use super::segments::count_of_sorted;
 use super::{Call, Operator};
 use crate::error::Result;
 use crate::require;
-use dml_compute::movement::copy::fill_with;
+use dml_compute::movement::copy::{fill_with, read_numbers};
 use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::primitives::combine::Combine;
 use dml_compute::{Dims, Scalar, View};
@@ -95,11 +95,43 @@ fn reduce(call: &Call, count: Option<i64>, divisor: Divisor) -> Result<()> {
 
 /// The gradient: each slice that was read gets its segment's gradient, divided as the sum was.
 fn gradient(call: &Call, divisor: Divisor) -> Result<()> {
-    let (gradient, indices, ids, rows) =
-        (call.input(0)?, call.input(1)?, call.input(2)?, call.host_number(3)?.to_i64());
-    require!(gradient.dim() >= 1, "Shape must be at least rank 1");
-    check_rows(&indices, &ids)?;
+    let (indices, rows) = (call.input(1)?, call.host_number(3)?.to_i64());
     require!(rows >= 0, "output_dim0 must be nonnegative, got {rows}");
+    check_rows(&indices, &call.input(2)?)?;
+    gradient_by(call, &indices, rows, divisor)
+}
+
+/// The gradient without the slices that were not read, and the numbers of those that were, each
+/// once. They are read back: their number is a size.
+fn compact_gradient(call: &Call, divisor: Divisor) -> Result<()> {
+    let (cx, indices) = (call.cx(), call.input(1)?);
+    check_rows(&indices, &call.input(2)?)?;
+    let numbers: Vec<Scalar> = if indices.numel() == 0 { Vec::new() } else { read_numbers(&cx, &indices)? };
+    let numbers: Vec<i64> = numbers.into_iter().map(Scalar::to_i64).collect();
+    let rows = call.host_number(3)?.to_i64();
+    for &number in &numbers {
+        require!((0..rows).contains(&number), "Segment id or index {number} out of range [0, {rows})");
+    }
+    let mut unique = numbers.clone();
+    unique.sort_unstable();
+    unique.dedup();
+    let given = call.output(1, &[unique.len() as i64])?;
+    let places = cx.empty(DType::I32, &indices.sizes)?;
+    if !unique.is_empty() {
+        let size = given.element_size() as usize;
+        let bytes: Vec<u8> = unique.iter().flat_map(|number| number.to_le_bytes()[..size].to_vec()).collect();
+        cx.upload(given.data, &bytes)?;
+        let place = |number: &i64| unique.partition_point(|other| other < number) as i32;
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| place(number).to_le_bytes()).collect();
+        cx.upload(places.data, &bytes)?;
+    }
+    gradient_by(call, &places, unique.len() as i64, divisor)
+}
+
+/// Writes the gradient, of so many rows, of which `indices` were read.
+fn gradient_by(call: &Call, indices: &View, rows: i64, divisor: Divisor) -> Result<()> {
+    let (gradient, ids) = (call.input(0)?, call.input(2)?);
+    require!(gradient.dim() >= 1, "Shape must be at least rank 1");
     let cx = call.cx();
     let mut sizes = gradient.sizes.clone();
     sizes[0] = rows;
@@ -116,15 +148,15 @@ fn gradient(call: &Call, divisor: Divisor) -> Result<()> {
     let chosen = Places::of_first(&ids);
     let slices = cx.empty(gradient.dtype, &chosen.slices(&gradient.sizes))?;
     chosen.read(call, &of_segments, &slices)?;
-    Places::of_first(&indices).combine(call, &out, &slices, Combine::Add, true)
+    Places::of_first(indices).combine(call, &out, &slices, Combine::Add, true)
 }
 
 fn of_rows(operator: Operator) -> Operator {
     operator.of("T", FLOATS).of("Tidx", INDICES).of("Tsegmentids", INDICES)
 }
 
-/// The three operators of a divisor.
-fn family(names: [&'static str; 3], divisor: Divisor) -> [Operator; 3] {
+/// The operators of a divisor.
+fn family(names: [&'static str; 4], divisor: Divisor) -> [Operator; 4] {
     [
         of_rows(Operator::plain(names[0], move |call: &Call| reduce(call, None, divisor))),
         of_rows(Operator::plain(names[1], move |call: &Call| {
@@ -133,16 +165,39 @@ fn family(names: [&'static str; 3], divisor: Divisor) -> [Operator; 3] {
         }))
         .on_host(&["num_segments"]),
         of_rows(Operator::plain(names[2], move |call: &Call| gradient(call, divisor))).on_host(&["output_dim0"]),
+        of_rows(Operator::plain(names[3], move |call: &Call| compact_gradient(call, divisor)))
+            .on_host(&["dense_output_dim0"]),
     ]
 }
 
 /// The operators of this file.
 pub fn operators() -> Vec<Operator> {
     [
-        family(["SparseSegmentSum", "SparseSegmentSumWithNumSegments", "SparseSegmentSumGrad"], Divisor::One),
-        family(["SparseSegmentMean", "SparseSegmentMeanWithNumSegments", "SparseSegmentMeanGrad"], Divisor::Size),
         family(
-            ["SparseSegmentSqrtN", "SparseSegmentSqrtNWithNumSegments", "SparseSegmentSqrtNGrad"],
+            [
+                "SparseSegmentSum",
+                "SparseSegmentSumWithNumSegments",
+                "SparseSegmentSumGrad",
+                "SparseSegmentSumGradV2",
+            ],
+            Divisor::One,
+        ),
+        family(
+            [
+                "SparseSegmentMean",
+                "SparseSegmentMeanWithNumSegments",
+                "SparseSegmentMeanGrad",
+                "SparseSegmentMeanGradV2",
+            ],
+            Divisor::Size,
+        ),
+        family(
+            [
+                "SparseSegmentSqrtN",
+                "SparseSegmentSqrtNWithNumSegments",
+                "SparseSegmentSqrtNGrad",
+                "SparseSegmentSqrtNGradV2",
+            ],
             Divisor::RootOfSize,
         ),
     ]
