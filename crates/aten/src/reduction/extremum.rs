@@ -140,7 +140,8 @@ fn with_indices(call: &mut Call, input: &View, dim: i64, keep: bool, outs: Outs,
     let values = structured::result(call, given(0), input.dtype, &sizes)?;
     let indices = structured::result(call, given(1), DType::I64, &sizes)?;
     [&values, &indices].into_iter().try_for_each(|out| overlap::check_none(out, &[input]))?;
-    let fold = ElementAndIndex { extreme, dtype: input.dtype, yields: ExtremumOutput::ValueAndIndex };
+    let fold =
+        ElementAndIndex { extreme, dtype: input.dtype, yields: ExtremumOutput::ValueAndIndex, nan_is_worst: false };
     run(call, &fold, input, &[&values, &indices], axes)?;
     call.ret(values);
     call.ret(indices);
@@ -158,7 +159,13 @@ fn arg(call: &mut Call, input: &View, dim: Option<i64>, keep: bool, out: Out, ex
     check_not_empty(name, input, axes)?;
     check!(input.dtype != DType::Bool, Dtype, "{name}(): does not support bool input");
     let out = structured::result(call, out.given(), DType::I64, &axes.sizes(&input.sizes))?;
-    run(call, &ElementAndIndex { extreme, dtype: input.dtype, yields: ExtremumOutput::Index }, input, &[&out], axes)?;
+    run(
+        call,
+        &ElementAndIndex { extreme, dtype: input.dtype, yields: ExtremumOutput::Index, nan_is_worst: false },
+        input,
+        &[&out],
+        axes,
+    )?;
     call.ret(out);
     Ok(())
 }

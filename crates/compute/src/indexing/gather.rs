@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::indexing::arguments::without;
-use crate::primitives::indexed_access::{self, Action, IndexIteration, Selector};
+use crate::primitives::indexed_access::{self, Action, IndexIteration, Outside, Selector};
 use crate::view::{Dims, View};
 
 /// Reads, for each element of `index`, the element of `t` that it selects along `dim`, at the
@@ -15,8 +15,14 @@ pub fn gather(cx: &Context, t: &View, dim: usize, index: &View, out: &View) -> R
     }
     let selectors = [Selector { size: t.sizes[dim], stride: t.strides[dim], dim, index: index.clone() }];
     let strides = without(&t.strides, dim);
-    let iteration =
-        IndexIteration { sizes: &index.sizes, base: t, strides: &strides, selectors: &selectors, negative: false };
+    let iteration = IndexIteration {
+        sizes: &index.sizes,
+        base: t,
+        strides: &strides,
+        selectors: &selectors,
+        negative: false,
+        outside: Outside::Report,
+    };
     indexed_access::run(cx, &iteration, &Action::Read(out))
 }
 
@@ -25,7 +31,13 @@ pub fn gather(cx: &Context, t: &View, dim: usize, index: &View, out: &View) -> R
 pub fn take(cx: &Context, t: &View, index: &View, out: &View) -> Result<()> {
     let selectors = [Selector { index: index.clone(), size: t.numel(), stride: 1, dim: 0 }];
     let own = Dims::from_elem(0, index.dim());
-    let iteration =
-        IndexIteration { sizes: &index.sizes, base: t, strides: &own, selectors: &selectors, negative: true };
+    let iteration = IndexIteration {
+        sizes: &index.sizes,
+        base: t,
+        strides: &own,
+        selectors: &selectors,
+        negative: true,
+        outside: Outside::Report,
+    };
     indexed_access::run(cx, &iteration, &Action::Read(out))
 }

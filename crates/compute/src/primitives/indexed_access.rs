@@ -2,8 +2,8 @@
 //!
 //! It iterates over a shape. Each element `w` of the iteration has an offset in the *base* tensor:
 //! `w` times the iteration's strides in the base, plus `index[w] * stride` for each of the
-//! selectors. The element there is read, written or numbered. An index out of range is reported,
-//! and its element is skipped.
+//! selectors. The element there is read, written or numbered. What happens to an index out of range
+//! is a choice: see [`Outside`].
 
 use crate::context::Context;
 use crate::error::Result;
@@ -49,6 +49,15 @@ pub enum Action<'t> {
     },
 }
 
+/// What happens to an index out of range.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Outside {
+    /// It is reported, and its element is skipped.
+    Report,
+    /// Nothing is written at its place, and zeros are read from there.
+    Nothing,
+}
+
 /// An iteration through index tensors.
 pub struct IndexIteration<'t> {
     /// Sizes of the iteration.
@@ -61,6 +70,8 @@ pub struct IndexIteration<'t> {
     pub selectors: &'t [Selector],
     /// Whether negative indices count from the end.
     pub negative: bool,
+    /// What happens to an index out of range.
+    pub outside: Outside,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -84,6 +95,7 @@ struct Spec {
     kind: Kind,
     unit: VectorWidth,
     negative: bool,
+    outside: Outside,
     /// The dtypes of the index tensors.
     indices: SmallVec<[DType; 4]>,
     /// Strides of the destination, the base, the source and the index tensors.
@@ -96,7 +108,7 @@ parameters! {
         from: Option<ReadRange> = s.kind.moves().then_some(s.unit.dtype),
         /// The number that is stored: the fill value, or `none`.
         value: Option<Index> = s.value(),
-        fault: Fault,
+        fault: Option<Fault> = (s.outside == Outside::Report).then_some(()),
         vectors: Index = s.layout.index,
         selectors: Each<SelectorInput> = s.indices.iter().map(|&dtype| (dtype, s.layout.index)).collect(),
         layout: LayoutParameter = s.layout,
@@ -183,6 +195,7 @@ pub fn run(cx: &Context, iteration: &IndexIteration, action: &Action) -> Result<
         kind,
         unit,
         negative: iteration.negative,
+        outside: iteration.outside,
         indices: iteration.selectors.iter().map(|s| s.index.dtype).collect(),
         layout: layout.spec(),
     };
@@ -197,7 +210,7 @@ pub fn run(cx: &Context, iteration: &IndexIteration, action: &Action) -> Result<
         to,
         from,
         value,
-        fault: cx.fault_of_index(),
+        fault: (iteration.outside == Outside::Report).then(|| cx.fault_of_index()),
         vectors,
         selectors: iteration.selectors.iter().map(|s| (s, s.stride / unit.elements)).collect(),
         layout: &layout,
@@ -240,14 +253,20 @@ impl KernelSpec for Spec {
                     || offset.set(offset.get() + wrapped.cast(index) * stride),
                     || {
                         good.set(false);
-                        p.fault.report(given, size, dim);
+                        if let Some(fault) = p.fault {
+                            fault.report(given, size, dim);
+                        }
                     },
                 );
             }
             let offset = offset.get();
             match (p.from, p.value) {
                 (Some(from), _) if self.kind == Kind::Read => {
-                    b.if_(good.get(), || unit.store(p.to, other, &unit.load(from, offset)));
+                    let read = || unit.store(p.to, other, &unit.load(from, offset));
+                    match self.outside {
+                        Outside::Report => b.if_(good.get(), read),
+                        Outside::Nothing => b.if_else(good.get(), read, || unit.store(p.to, other, &unit.zero(b))),
+                    }
                 }
                 (Some(from), _) => b.if_(good.get(), || unit.store(p.to, offset, &unit.load(from, other))),
                 (None, Some(none)) if self.kind == Kind::Number => {
@@ -282,7 +301,8 @@ mod tests {
                     let operands = (dtypes.len() + if kind.moves() { 2 } else { 1 }) as u32;
                     let layout = LayoutSpec { rank: 2, operands, index };
                     let (negative, indices) = (index == ScalarType::U32, SmallVec::from_slice(dtypes));
-                    accepted(&Spec { kind, unit, negative, indices, layout }.build());
+                    let outside = if negative { Outside::Report } else { Outside::Nothing };
+                    accepted(&Spec { kind, unit, negative, outside, indices, layout }.build());
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Copying several elements in one access.
 
 use crate::view::layout::Layout;
-use dml_kernel::{DType, Pointer, Value};
+use dml_kernel::{Builder, DType, Pointer, Value};
 
 /// The unit in which a kernel copies: `elements` adjacent elements, as `lanes` words of `dtype`.
 /// Elements are copied as bits.
@@ -67,6 +67,11 @@ impl VectorWidth {
                 *s /= self.elements;
             }
         }
+    }
+
+    /// A unit of zeros.
+    pub fn zero(self, b: &Builder) -> Vec<Value<'_>> {
+        vec![b.int(self.dtype.compute(), 0); self.lanes as usize]
     }
 
     /// Loads unit `at`.

@@ -142,6 +142,8 @@ pub struct ElementAndIndex {
     pub dtype: DType,
     /// The results.
     pub yields: ExtremumOutput,
+    /// NaN is worse than every number, instead of better.
+    pub nan_is_worst: bool,
 }
 
 impl Fold for ElementAndIndex {
@@ -157,8 +159,10 @@ impl Fold for ElementAndIndex {
         smallvec![self.extreme.worst(s.b, self.dtype), s.b.int(s.index, u64::MAX)]
     }
 
-    fn map<'b>(&self, _: &FoldScope<'b>, elements: &[Value<'b>], at: Value<'b>) -> Values<'b> {
-        smallvec![elements[0].cast(compute(self.dtype)), at]
+    fn map<'b>(&self, s: &FoldScope<'b>, elements: &[Value<'b>], at: Value<'b>) -> Values<'b> {
+        let x = elements[0].cast(compute(self.dtype));
+        let replaced = self.nan_is_worst && x.scalar().is_float();
+        smallvec![if replaced { x.is_nan().select(self.extreme.worst(s.b, self.dtype), x) } else { x }, at]
     }
 
     fn combine<'b>(&self, _: &FoldScope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
@@ -194,7 +198,12 @@ pub fn both(cx: &Context, input: &View, outs: [&View; 2], axes: Axes) -> Result<
 pub fn index_of_first_maximum(cx: &Context, input: &View, out: &View, axes: Axes) -> Result<()> {
     run(
         cx,
-        &ElementAndIndex { extreme: Extreme::Max, dtype: input.dtype, yields: ExtremumOutput::Index },
+        &ElementAndIndex {
+            extreme: Extreme::Max,
+            dtype: input.dtype,
+            yields: ExtremumOutput::Index,
+            nan_is_worst: false,
+        },
         input,
         &[out],
         axes,
@@ -212,7 +221,12 @@ mod tests {
             for dtype in [DType::F32, DType::F64, DType::I64, DType::U8, DType::Bool] {
                 validate(&ElementOnly { extreme, dtype }, &[dtype], &[dtype], &[]);
                 validate(
-                    &ElementAndIndex { extreme, dtype, yields: ExtremumOutput::ValueAndIndex },
+                    &ElementAndIndex {
+                        extreme,
+                        dtype,
+                        yields: ExtremumOutput::ValueAndIndex,
+                        nan_is_worst: extreme == Extreme::Min,
+                    },
                     &[dtype],
                     &[dtype, DType::I64],
                     &[],

@@ -19,6 +19,8 @@ pub struct Call {
     raw: *mut RawContext,
     device: &'static Arc<Device>,
     operator: &'static str,
+    /// Whether inputs and results are in host memory.
+    on_host: bool,
     /// The tensors whose views the kernel has, until the call ends.
     tensors: RefCell<Vec<Tensor>>,
     /// Scratch memory, until the call ends.
@@ -26,15 +28,16 @@ pub struct Call {
 }
 
 impl Call {
+    /// A call of a kernel whose inputs and results are on the device, or all on the host.
+    ///
     /// # Safety
-    /// `raw` is what TensorFlow gave to a kernel's function, and stays valid while the result
-    /// lives.
-    pub(super) unsafe fn new(raw: *mut RawContext, operator: &'static str) -> Result<Self> {
+    /// `raw` is what TensorFlow gave to a kernel's function, and stays valid while the result lives.
+    pub(super) unsafe fn new(raw: *mut RawContext, operator: &'static str, on_host: bool) -> Result<Self> {
         // SAFETY: the caller's promise.
         let stream = checked(|status| unsafe { (api().TF_GetStream)(raw, status) })?;
         // SAFETY: the kernels are registered for our devices, whose streams are ours.
         let device = unsafe { Stream::device(stream) };
-        Ok(Self { raw, device, operator, tensors: RefCell::default(), scratch: RefCell::default() })
+        Ok(Self { raw, device, operator, on_host, tensors: RefCell::default(), scratch: RefCell::default() })
     }
 
     /// TensorFlow's context.
@@ -63,8 +66,14 @@ impl Call {
         }
     }
 
+    /// Whether inputs and results are in host memory: the kernel is one of
+    /// [`Operator::int32_on_host`](crate::operators::Operator::int32_on_host).
+    pub fn on_host(&self) -> bool {
+        self.on_host
+    }
+
     fn location(&self) -> Location {
-        Location::Device(self.device.index() as u8)
+        if self.on_host { Location::Host } else { Location::Device(self.device.index() as u8) }
     }
 
     /// The number of inputs.
@@ -263,6 +272,16 @@ impl Call {
     pub fn pass_on(&self, input: usize, output: usize, sizes: &[i64]) -> Result<()> {
         let mut tensor = self.tensor(input)?;
         tensor.set_sizes(sizes);
+        self.set_output(output, &tensor)
+    }
+
+    /// Makes an input's memory a result, as elements of another dtype.
+    ///
+    /// # Errors
+    /// As [`pass_on`](Self::pass_on).
+    pub fn pass_on_as(&self, input: usize, output: usize, dtype: DType, sizes: &[i64]) -> Result<()> {
+        let mut tensor = self.tensor(input)?;
+        tensor.reinterpret(&self.tensor(input)?, dtype, sizes)?;
         self.set_output(output, &tensor)
     }
 

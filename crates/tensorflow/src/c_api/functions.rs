@@ -90,6 +90,7 @@ table! {
         TF_NumDims: fn(*const RawTensor) -> c_int;
         TF_Dim: fn(*const RawTensor, c_int) -> i64;
         TF_SetShape: fn(*mut RawTensor, *const i64, c_int);
+        TF_TensorBitcastFrom: fn(*const RawTensor, c_int, *mut RawTensor, *const i64, c_int, *mut RawStatus);
         TF_DeleteTensor: fn(*mut RawTensor);
         TF_NewKernelBuilder: fn(*const c_char, *const c_char, Option<Create>, Compute, Option<Delete>) -> *mut RawBuilder;
         TF_KernelBuilder_TypeConstraint: fn(*mut RawBuilder, *const c_char, c_int, *mut RawStatus);

@@ -2,7 +2,7 @@
 
 use super::attributes::Attributes;
 use super::call::Call;
-use super::functions::{RawConstruction, RawContext, api};
+use super::functions::{Create, RawConstruction, RawContext, api};
 use super::status::{Status, checked, guarded};
 use crate::dtype;
 use crate::error::{Error, Result};
@@ -15,6 +15,7 @@ use std::sync::OnceLock;
 /// The kernel of one node.
 struct Node {
     operator: &'static str,
+    on_host: bool,
     compute: Kernel,
 }
 
@@ -24,14 +25,14 @@ fn table() -> &'static HashMap<&'static str, Operator> {
 }
 
 /// Makes a kernel; null after an error, which TensorFlow knows then.
-unsafe extern "C" fn create(construction: *mut RawConstruction) -> *mut c_void {
+unsafe extern "C" fn create<const ON_HOST: bool>(construction: *mut RawConstruction) -> *mut c_void {
     let made = guarded(|| {
         // SAFETY: TensorFlow's construction, during its call.
         let attributes = unsafe { Attributes::new(construction) };
         let name = attributes.operator()?;
         let operator =
             table().get(name.as_str()).ok_or_else(|| Error::Unimplemented(format!("no kernel for {name}")))?;
-        Ok(Node { operator: operator.name, compute: (operator.make)(&attributes)? })
+        Ok(Node { operator: operator.name, on_host: ON_HOST, compute: (operator.make)(&attributes)? })
     });
     match made {
         Ok(node) => Box::into_raw(Box::new(node)).cast(),
@@ -51,7 +52,7 @@ unsafe extern "C" fn compute(kernel: *mut c_void, context: *mut RawContext) {
         // after `create` failed. Several threads may run it: it is `Sync`.
         let node = unsafe { &*kernel.cast::<Node>() };
         // SAFETY: TensorFlow's context, during its call.
-        let call = unsafe { Call::new(context, node.operator) }?;
+        let call = unsafe { Call::new(context, node.operator, node.on_host) }?;
         (node.compute)(&call)
     });
     if let Err(error) = done {
@@ -73,8 +74,8 @@ fn text(text: &str) -> CString {
     CString::new(text).unwrap_or_default()
 }
 
-/// Registers one kernel: of an operator, for one choice of dtypes.
-fn register(device: &CStr, operator: &Operator, dtypes: &[(&str, DType)]) -> Result<()> {
+/// Registers one kernel: of an operator, for one choice of dtypes, with these arguments on the host.
+fn register(device: &CStr, operator: &Operator, dtypes: &[(&str, DType)], create: Create, host: &[&str]) -> Result<()> {
     let name = text(operator.name);
     // SAFETY: TensorFlow copies the names; the functions are those above. The builder is
     // TensorFlow's after the last call.
@@ -85,7 +86,7 @@ fn register(device: &CStr, operator: &Operator, dtypes: &[(&str, DType)]) -> Res
             let number = dtype::number_of(*dtype);
             checked(|status| (api().TF_KernelBuilder_TypeConstraint)(builder, attribute.as_ptr(), number, status))?;
         }
-        for argument in operator.host {
+        for argument in host {
             (api().TF_KernelBuilder_HostMemory)(builder, text(argument).as_ptr());
         }
         if operator.replaces_core {
@@ -105,10 +106,22 @@ fn choices<'o>(types: &[(&'o str, &[DType])]) -> Vec<Vec<(&'o str, DType)>> {
 
 /// Registers all kernels for devices of a type.
 pub fn register_all(device: &CStr) {
+    let try_to = |operator: &Operator, dtypes: &[(&str, DType)], create: Create, host: &[&str]| {
+        if let Err(error) = register(device, operator, dtypes, create, host) {
+            tracing::warn!("{} {dtypes:?} is not registered: {error}", operator.name);
+        }
+    };
     for operator in table().values() {
         for dtypes in choices(&operator.types) {
-            if let Err(error) = register(device, operator, &dtypes) {
-                tracing::warn!("{} {dtypes:?} is not registered: {error}", operator.name);
+            try_to(operator, &dtypes, create::<false>, operator.host);
+        }
+        if let Some(host) = operator.int32_on_host {
+            let mut types = operator.types.clone();
+            if let Some((_, dtypes)) = types.first_mut() {
+                *dtypes = &[DType::I32];
+            }
+            for dtypes in choices(&types) {
+                try_to(operator, &dtypes, create::<true>, host);
             }
         }
     }

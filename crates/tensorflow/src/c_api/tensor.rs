@@ -1,6 +1,7 @@
 //! TensorFlow's tensors.
 
 use super::functions::{RawTensor, api};
+use super::status::checked;
 use crate::dtype;
 use crate::error::{Error, Result};
 use dml_compute::{Dims, Location, View};
@@ -57,6 +58,24 @@ impl Tensor {
     pub fn set_sizes(&mut self, sizes: &[i64]) {
         // SAFETY: the tensor lives; the sizes are read during the call.
         unsafe { (api().TF_SetShape)(self.raw(), sizes.as_ptr(), sizes.len() as i32) };
+    }
+
+    /// Makes it another tensor's memory, as elements of another dtype.
+    ///
+    /// # Errors
+    /// TensorFlow's, if there are not as many bytes.
+    pub fn reinterpret(&mut self, from: &Self, dtype: DType, sizes: &[i64]) -> Result<()> {
+        // SAFETY: both live; the sizes are read during the call.
+        checked(|status| unsafe {
+            (api().TF_TensorBitcastFrom)(
+                from.raw(),
+                dtype::number_of(dtype),
+                self.raw(),
+                sizes.as_ptr(),
+                sizes.len() as i32,
+                status,
+            );
+        })
     }
 
     /// The tensor as a view, valid while the tensor lives.

@@ -6,6 +6,7 @@ use super::status::{Status, checked, guarded};
 use super::tensor::Tensor;
 use crate::error::{Error, Result};
 use dml_compute::View;
+use dml_compute::complex::parts::as_bits;
 use dml_compute::movement::copy;
 
 /// Copies a variable's tensor that somebody else holds too, before it is written to.
@@ -13,9 +14,13 @@ unsafe extern "C" fn copy_tensor(context: *mut RawContext, from: *mut RawTensor,
     let done = guarded(|| {
         // SAFETY: both are this function's; the context is that of the kernel's call.
         let (from, to, call) =
-            unsafe { (Tensor::take(from), Tensor::take(to), Call::new(context, "copy of a variable")?) };
+            unsafe { (Tensor::take(from), Tensor::take(to), Call::new(context, "copy of a variable", false)?) };
         match (from, to) {
-            (Some(from), Some(to)) => Ok(copy::device_copy(&call.cx(), &call.keep(from)?, &call.keep(to)?)?),
+            (Some(from), Some(to)) => {
+                let (from, to) = (call.keep(from)?, call.keep(to)?);
+                // No integer is as wide as a complex128: that is copied as pairs.
+                Ok(copy::device_copy(&call.cx(), &as_bits(&from), &as_bits(&to))?)
+            }
             _ => Err(Error::InvalidArgument("a variable without a tensor".to_owned())),
         }
     });

@@ -63,3 +63,135 @@ pub const ALL: &[DType] = &[
     DType::C64,
     DType::C128,
 ];
+
+/// The dtypes of indices.
+pub const INDICES: &[DType] = &[DType::I32, DType::I64];
+
+/// Everything, with int32 in device memory.
+pub const ALL_AND_I32: &[DType] = &[
+    DType::F32,
+    DType::F16,
+    DType::BF16,
+    DType::F64,
+    DType::I64,
+    DType::I32,
+    DType::I16,
+    DType::I8,
+    DType::U8,
+    DType::U16,
+    DType::U32,
+    DType::U64,
+    DType::Bool,
+    DType::C64,
+    DType::C128,
+];
+
+/// Everything that is only moved, except int32.
+pub const MOVED: &[DType] = &[
+    DType::F32,
+    DType::F16,
+    DType::BF16,
+    DType::F64,
+    DType::I64,
+    DType::I16,
+    DType::I8,
+    DType::U8,
+    DType::U16,
+    DType::U32,
+    DType::U64,
+    DType::Bool,
+    DType::C64,
+    DType::C128,
+    DType::F8E5M2,
+    DType::F8E4M3FN,
+];
+
+/// Everything that is only moved, with int32 in device memory.
+pub const MOVED_AND_I32: &[DType] = &[
+    DType::F32,
+    DType::F16,
+    DType::BF16,
+    DType::F64,
+    DType::I64,
+    DType::I32,
+    DType::I16,
+    DType::I8,
+    DType::U8,
+    DType::U16,
+    DType::U32,
+    DType::U64,
+    DType::Bool,
+    DType::C64,
+    DType::C128,
+    DType::F8E5M2,
+    DType::F8E4M3FN,
+];
+
+/// Floats, complex numbers and int64.
+pub const FIELDS_AND_I64: &[DType] =
+    &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::C64, DType::C128, DType::I64];
+
+/// Floats, complex numbers, int64 and int32 in device memory.
+pub const FIELDS_AND_INDICES: &[DType] =
+    &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::C64, DType::C128, DType::I64, DType::I32];
+
+/// Floats and bool.
+pub const FLOATS_AND_BOOL: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::Bool];
+
+/// Real numbers, with int32 in device memory.
+pub const REALS_AND_I32: &[DType] = &[
+    DType::F32,
+    DType::F16,
+    DType::BF16,
+    DType::F64,
+    DType::I64,
+    DType::I32,
+    DType::I16,
+    DType::I8,
+    DType::U8,
+    DType::U16,
+    DType::U32,
+    DType::U64,
+];
+
+/// Numbers, with int32 in device memory.
+pub const NUMBERS_AND_I32: &[DType] = &[
+    DType::F32,
+    DType::F16,
+    DType::BF16,
+    DType::F64,
+    DType::I64,
+    DType::I32,
+    DType::I16,
+    DType::I8,
+    DType::U8,
+    DType::U16,
+    DType::U32,
+    DType::U64,
+    DType::C64,
+    DType::C128,
+];
+
+/// Floats and int64.
+pub const FLOATS_AND_I64: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I64];
+
+/// The dtypes of the indices of `OneHot`.
+pub const ONE_HOT_INDICES: &[DType] = &[DType::I32, DType::I64, DType::U8, DType::I8];
+
+/// The dtypes of the weights of numbers that are counted.
+pub const BINCOUNT_WEIGHTS: &[DType] = &[DType::F32, DType::I32, DType::F64, DType::I64];
+
+/// The dtypes whose rows are changed in place.
+pub const INPLACE: &[DType] = &[
+    DType::F32,
+    DType::F16,
+    DType::BF16,
+    DType::F64,
+    DType::I64,
+    DType::I8,
+    DType::U8,
+    DType::U64,
+];
+
+/// The dtypes of numbers that are put into buckets.
+pub const BUCKETED: &[DType] = &[DType::F32, DType::F64, DType::I32, DType::I64];

@@ -7,12 +7,41 @@
 //! Where TensorFlow's core has a kernel for every device (`Const`, `Identity`, `Reshape`, control
 //! flow, arithmetic of int32 on the host), none is registered here.
 
+mod arg_extrema;
 mod arithmetic;
+mod axes;
+mod blocks;
+mod counting;
+mod diagonals;
 mod dtypes;
+mod fills;
+mod gathering;
+mod index_access;
+mod inplace;
+mod joining;
+mod nonzero;
+mod one_hot;
 mod optimizers;
+mod padding;
+mod permutations;
 mod products;
 mod recurrent;
+mod reductions;
+mod regions;
 mod registry;
+mod reinterpretation;
+mod repetition;
+mod reversal;
+mod scans;
+mod scattering;
+mod search;
+mod segments;
+mod slicing;
+mod sparse_segments;
+mod splitting;
+mod stitching;
+mod strided_slices;
+mod top_k;
 mod variables;
 
 pub use registry::{Kernel, Operator};
@@ -24,10 +53,36 @@ use crate::platform::device_type;
 /// All operators.
 pub fn operators() -> Vec<Operator> {
     [
+        arg_extrema::operators(),
         arithmetic::operators(),
+        blocks::operators(),
+        counting::operators(),
+        diagonals::operators(),
+        fills::operators(),
+        gathering::operators(),
+        inplace::operators(),
+        joining::operators(),
+        nonzero::operators(),
+        one_hot::operators(),
         optimizers::operators(),
+        padding::operators(),
+        permutations::operators(),
         products::operators(),
         recurrent::operators(),
+        reductions::operators(),
+        reinterpretation::operators(),
+        repetition::operators(),
+        reversal::operators(),
+        scans::operators(),
+        scattering::operators(),
+        search::operators(),
+        segments::operators(),
+        slicing::operators(),
+        sparse_segments::operators(),
+        splitting::operators(),
+        stitching::operators(),
+        strided_slices::operators(),
+        top_k::operators(),
         variables::operators(),
     ]
     .into_iter()

@@ -18,6 +18,9 @@ pub struct Operator {
     pub types: Vec<(&'static str, &'static [DType])>,
     /// Names of arguments and results in host memory.
     pub host: &'static [&'static str],
+    /// The arguments and results of a kernel for int32 that has all of them in host memory, if there
+    /// is one.
+    pub int32_on_host: Option<&'static [&'static str]>,
     /// Whether it is preferred to a kernel that TensorFlow's core has for this type of device.
     pub replaces_core: bool,
     /// What makes a kernel.
@@ -31,7 +34,7 @@ impl Operator {
         F: Fn(&Call) -> Result<()> + Send + Sync + 'static,
     {
         let make = Box::new(move |attributes: &Attributes| Ok(Box::new(make(attributes)?) as Kernel));
-        Self { name, types: Vec::new(), host: &[], replaces_core: false, make }
+        Self { name, types: Vec::new(), host: &[], int32_on_host: None, replaces_core: false, make }
     }
 
     /// An operator whose kernel needs no attribute.
@@ -53,6 +56,14 @@ impl Operator {
     #[must_use]
     pub fn on_host(mut self, arguments: &'static [&'static str]) -> Self {
         self.host = arguments;
+        self
+    }
+
+    /// With a kernel for int32, in place of the first attribute's dtypes, with all of its arguments
+    /// and results in host memory, which is where shapes are: see [`Call::on_host`].
+    #[must_use]
+    pub fn int32_on_host(mut self, arguments: &'static [&'static str]) -> Self {
+        self.int32_on_host = Some(arguments);
         self
     }
 
