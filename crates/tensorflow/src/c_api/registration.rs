@@ -106,7 +106,11 @@ fn choices<'o>(types: &[(&'o str, &[DType])]) -> Vec<Vec<(&'o str, DType)>> {
 /// Registers all kernels for devices of a type.
 pub fn register_all(device: &CStr) {
     for operator in table().values() {
-        for dtypes in choices(&operator.types) {
+        for mut dtypes in choices(&operator.types) {
+            for &(attribute, to, how) in &operator.tied {
+                let found = dtypes.iter().find(|(name, _)| *name == to).map(|&(_, dtype)| (attribute, how(dtype)));
+                dtypes.extend(found);
+            }
             if let Err(error) = register(device, operator, &dtypes) {
                 tracing::warn!("{} {dtypes:?} is not registered: {error}", operator.name);
             }
