@@ -7,10 +7,20 @@
 //! Where TensorFlow's core has a kernel for every device (`Const`, `Identity`, `Reshape`, control
 //! flow, arithmetic of int32 on the host), none is registered here.
 
+mod activations;
 mod arithmetic;
+mod bits;
+mod comparisons;
+mod complex_numbers;
+mod conversion;
+mod division;
 mod dtypes;
+pub mod functions;
 mod products;
 mod registry;
+mod selection;
+mod special_functions;
+mod transcendental;
 mod variables;
 
 pub use registry::{Kernel, Operator};
@@ -21,7 +31,23 @@ use crate::platform::device_type;
 
 /// All operators.
 pub fn operators() -> Vec<Operator> {
-    [arithmetic::operators(), products::operators(), variables::operators()].into_iter().flatten().collect()
+    [
+        activations::operators(),
+        arithmetic::operators(),
+        bits::operators(),
+        comparisons::operators(),
+        complex_numbers::operators(),
+        conversion::operators(),
+        division::operators(),
+        products::operators(),
+        selection::operators(),
+        special_functions::operators(),
+        transcendental::operators(),
+        variables::operators(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// TensorFlow's call after [`SE_InitPlugin`](crate::platform::SE_InitPlugin).
