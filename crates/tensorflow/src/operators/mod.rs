@@ -9,14 +9,20 @@
 
 mod activations;
 mod arithmetic;
+mod bias;
 mod bits;
 mod comparisons;
 mod complex_numbers;
 mod conversion;
 mod division;
 mod dtypes;
+mod einsum;
+mod fourier;
 pub mod functions;
+mod linear_algebra;
+mod losses;
 mod products;
+mod random;
 mod registry;
 mod selection;
 mod special_functions;
@@ -34,12 +40,18 @@ pub fn operators() -> Vec<Operator> {
     [
         activations::operators(),
         arithmetic::operators(),
+        bias::operators(),
         bits::operators(),
         comparisons::operators(),
         complex_numbers::operators(),
         conversion::operators(),
         division::operators(),
+        einsum::operators(),
+        fourier::operators(),
+        linear_algebra::operators(),
+        losses::operators(),
         products::operators(),
+        random::operators(),
         selection::operators(),
         special_functions::operators(),
         transcendental::operators(),

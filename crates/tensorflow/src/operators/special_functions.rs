@@ -1,9 +1,30 @@
 //! Special functions: the error function's, the gamma function's and Bessel's relatives.
 
-use super::arithmetic::function;
+use super::arithmetic::{function, inputs};
 use super::dtypes::{FLOATS, WIDE_FLOATS};
-use super::{Operator, functions};
+use super::{Call, Operator, functions};
+use crate::error::Result;
+use crate::require;
+use dml_compute::Dims;
+use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::pointwise::{bessel, error_function, float_parts, gamma, unary};
+use dml_kernel::DType;
+
+/// `Betainc`: of tensors of one shape, or of numbers. It is computed in float64.
+fn betainc(call: &Call) -> Result<()> {
+    let inputs = inputs(call)?;
+    let sizes: Dims = inputs.iter().find(|t| t.dim() > 0).map_or_else(Dims::new, |t| t.sizes.clone());
+    require!(
+        inputs.iter().all(|t| t.dim() == 0 || t.sizes == sizes),
+        "Shapes of a, b and x are inconsistent: {:?}, {:?}, {:?}",
+        inputs[0].sizes,
+        inputs[1].sizes,
+        inputs[2].sizes
+    );
+    let out = call.output(0, &sizes)?;
+    let operands: Vec<Input> = inputs.into_iter().map(Input::Tensor).collect();
+    Ok(kernel::run(&call.cx(), &functions::BETAINC, &[&out], &operands, DType::F64)?)
+}
 
 /// The operators of this file.
 pub fn operators() -> Vec<Operator> {
@@ -20,6 +41,7 @@ pub fn operators() -> Vec<Operator> {
         function("IgammaGradA", &functions::IGAMMA_GRAD_A, WIDE_FLOATS),
         function("Igammac", &gamma::IGAMMAC, WIDE_FLOATS),
         function("RandomGammaGrad", &gamma::STANDARD_GAMMA_GRAD, WIDE_FLOATS),
+        Operator::plain("Betainc", betainc).of("T", WIDE_FLOATS),
         function("NextAfter", &float_parts::NEXTAFTER, WIDE_FLOATS),
         function("BesselI0", &bessel::I0, FLOATS),
         function("BesselI0e", &bessel::I0E, FLOATS),
