@@ -51,6 +51,18 @@ def test_back_to_real(rng, change: int, case, dtype: str) -> None:
     compare(lambda x: named("IRFFT", rank)(input=x, fft_length=lengths, Treal=real), spectrum, ulps=16)
 
 
+@pytest.mark.parametrize("axes", [[0], [2, 0], [-1, 1], [0, 1, 2]])
+@pytest.mark.parametrize("change", [0, 1, -1])
+def test_along_given_dimensions(rng, change: int, axes) -> None:
+    shape = (3, 4, 6)
+    lengths = [shape[d] + change for d in axes]
+    raw = tf.raw_ops
+    z, x = numbers(rng, shape, "complex64"), numbers(rng, shape, "float32")
+    compare(lambda z: raw.FFTND(input=z, fft_length=lengths, axes=axes), z, ulps=16)
+    compare(lambda z: raw.IFFTND(input=z, fft_length=lengths, axes=axes), z, ulps=16)
+    compare(lambda x: raw.RFFTND(input=x, fft_length=lengths, axes=axes), x, ulps=16)
+
+
 def test_gradients(rng) -> None:
     compare(tf.signal.rfft, numbers(rng, (3, 8), "float32"), ulps=32, gradient=True)
     compare(tf.signal.fft, numbers(rng, (3, 8), "complex64"), ulps=32, gradient=True)

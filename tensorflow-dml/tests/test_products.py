@@ -102,6 +102,14 @@ def test_einsum_of_other_sizes() -> None:
     refuses(lambda x: tf.raw_ops.Einsum(inputs=[x], equation="abc->a"), np.ones((2, 3), "f4"))
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", *FLOATS])
+@pytest.mark.parametrize("shape", [(3,), (2, 4, 3), (0, 3)])
+def test_cross(rng, shape, dtype: str) -> None:
+    cross = lambda a, b: tf.raw_ops.Cross(a=a, b=b)  # noqa: E731
+    compare(cross, numbers(rng, shape, dtype), numbers(rng, shape, dtype))
+    refuses(cross, np.ones((2,), "f4"), np.ones((2,), "f4"))
+
+
 @pytest.mark.parametrize("activation", ["", "Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"])
 def test_fused_mat_mul(rng, activation: str) -> None:
     """Against the product, the sum and the function one by one: the CPU's fused operator is for its own optimiser."""
@@ -111,7 +119,7 @@ def test_fused_mat_mul(rng, activation: str) -> None:
         operands = [tf.constant(x) for x in (a, b, bias)]
         names = ["BiasAdd", activation] if activation else ["BiasAdd"]
         operation = graph.create_op(
-            "_FusedMatMul", operands, [tf.float32],
+            "_FusedMatMul", operands, [tf.float32], name="fused",
             attrs={"T": _type(tf.float32), "num_args": _int(1), "fused_ops": _strings(names)})
         with tf.compat.v1.Session() as session:
             result = session.run(operation.outputs[0])

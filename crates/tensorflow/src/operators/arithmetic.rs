@@ -1,6 +1,6 @@
 //! Arithmetic of one, two and many tensors, and what elementwise operators have in common.
 
-use super::dtypes::{DIFFERENCES, FIELDS, FLOATS, INVERTIBLE, NUMBERS, REALS, ROUNDABLE, SIGNED, SIGNED_FIELDS};
+use super::dtypes::{FIELDS, FLOATS, FLOATS_AND_SIGNED, LONG_FIELDS, NUMBERS, REALS, SIGNED, SIGNED_FIELDS};
 use super::functions;
 use super::{Call, Operator};
 use crate::error::{Error, Result};
@@ -150,13 +150,13 @@ pub fn operators() -> Vec<Operator> {
         function("Abs", &unary::ABS, SIGNED),
         function("Sign", &unary::SGN, SIGNED_FIELDS),
         function("Square", &functions::SQUARE, NUMBERS),
-        function("SquaredDifference", &functions::SQUARED_DIFFERENCE, DIFFERENCES),
-        function("Reciprocal", &functions::RECIPROCAL, INVERTIBLE),
-        function("Inv", &functions::RECIPROCAL, INVERTIBLE),
+        function("SquaredDifference", &functions::SQUARED_DIFFERENCE, LONG_FIELDS),
+        function("Reciprocal", &functions::RECIPROCAL, LONG_FIELDS),
+        function("Inv", &functions::RECIPROCAL, LONG_FIELDS),
         function("Floor", &unary::FLOOR, FLOATS),
         function("Ceil", &unary::CEIL, FLOATS),
         function("Rint", &unary::ROUND, FLOATS),
-        function("Round", &unary::ROUND, ROUNDABLE),
+        function("Round", &unary::ROUND, FLOATS_AND_SIGNED),
         function("Sqrt", &unary::SQRT, FIELDS),
         function("Rsqrt", &unary::RSQRT, FIELDS),
         Operator::plain("AddN", add_n).of("T", NUMBERS),

@@ -1,7 +1,7 @@
 //! Operations on the bits of integers.
 
 use super::arithmetic::{elementwise_with, function};
-use super::dtypes::BITS;
+use super::dtypes::ALL_INTEGERS;
 use super::{Attributes, Call, Operator, functions};
 use dml_compute::pointwise::function::Function;
 use dml_compute::pointwise::{comparison, unary};
@@ -12,16 +12,16 @@ fn of_width(name: &'static str, function: &'static Function) -> Operator {
         let variant = function.of(attributes.dtype("T")?);
         Ok(move |call: &Call| elementwise_with(call, variant, &[]))
     })
-    .of("T", BITS)
+    .of("T", ALL_INTEGERS)
 }
 
 /// The operators of this file.
 pub fn operators() -> Vec<Operator> {
     vec![
-        function("BitwiseAnd", &comparison::BITWISE_AND, BITS),
-        function("BitwiseOr", &comparison::BITWISE_OR, BITS),
-        function("BitwiseXor", &comparison::BITWISE_XOR, BITS),
-        function("Invert", &unary::BITWISE_NOT, BITS),
+        function("BitwiseAnd", &comparison::BITWISE_AND, ALL_INTEGERS),
+        function("BitwiseOr", &comparison::BITWISE_OR, ALL_INTEGERS),
+        function("BitwiseXor", &comparison::BITWISE_XOR, ALL_INTEGERS),
+        function("Invert", &unary::BITWISE_NOT, ALL_INTEGERS),
         of_width("LeftShift", &functions::LEFT_SHIFT),
         of_width("RightShift", &functions::RIGHT_SHIFT),
         of_width("PopulationCount", &functions::POPULATION_COUNT),

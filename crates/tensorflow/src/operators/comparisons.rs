@@ -1,7 +1,7 @@
 //! Comparisons, logic, and the kinds of floats.
 
 use super::arithmetic::{compute, elementwise, elementwise_with, function, inputs};
-use super::dtypes::{COMPARABLE, FLOATS, REALS, WIDE_FLOATS};
+use super::dtypes::{ALL, FLOATS, REALS, WIDE_FLOATS};
 use super::{Attributes, Call, Operator, functions};
 use crate::error::Result;
 use crate::require;
@@ -22,7 +22,7 @@ fn equality(name: &'static str, function: &'static Function, of_other_shapes: bo
             Ok(movement::copy::fill_with(&call.cx(), &out, Scalar::Bool(of_other_shapes))?)
         })
     })
-    .of("T", COMPARABLE)
+    .of("T", ALL)
 }
 
 /// `ApproximateEqual`.

@@ -7,11 +7,14 @@ use crate::error::Result;
 use dml_compute::complex::{as_real, parts};
 use dml_compute::movement::copy;
 use dml_compute::{Context, View};
+use dml_kernel::DType;
 
 /// A float tensor in a shorter dtype's precision, cut off; the tensor itself if it is not of floats.
 fn truncated(cx: &Context, x: View, out: &View) -> Result<View> {
     let to = out.dtype.real();
-    if !x.dtype.real().is_float() || !to.is_float() {
+    // TensorFlow cuts off only float32 for bfloat16, and rounds others.
+    let rounds = to == DType::BF16 && x.dtype.real() != DType::F32;
+    if !x.dtype.real().is_float() || !to.is_float() || rounds {
         return Ok(x);
     }
     let cut = cx.empty(x.dtype, &x.sizes)?;

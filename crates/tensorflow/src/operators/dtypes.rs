@@ -10,9 +10,6 @@ pub const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64];
 /// Floats and complex numbers.
 pub const FIELDS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::C64, DType::C128];
 
-/// Integers except int32.
-pub const INTEGERS: &[DType] = &[DType::I64, DType::I16, DType::I8, DType::U8, DType::U16, DType::U32, DType::U64];
-
 /// Real numbers except int32.
 pub const REALS: &[DType] = &[
     DType::F32,
@@ -79,15 +76,12 @@ pub const SIGNED_FIELDS: &[DType] = &[
     DType::C128,
 ];
 
-/// Floats, complex numbers and int64: what differences are squared of.
-pub const DIFFERENCES: &[DType] = INVERTIBLE;
-
-/// Floats, complex numbers and int64: what has reciprocals.
-pub const INVERTIBLE: &[DType] =
+/// Floats, complex numbers and int64.
+pub const LONG_FIELDS: &[DType] =
     &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I64, DType::C64, DType::C128];
 
-/// Floats, int32 and int64: what rounds to itself.
-pub const ROUNDABLE: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I32, DType::I64];
+/// Floats, int32 and int64.
+pub const FLOATS_AND_SIGNED: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I32, DType::I64];
 
 /// Floats and int64.
 pub const LONG_REALS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I64];
@@ -98,21 +92,18 @@ pub const WIDE_FLOATS: &[DType] = &[DType::F32, DType::F64];
 /// Complex numbers.
 pub const COMPLEX: &[DType] = &[DType::C64, DType::C128];
 
-/// What linear algebra decomposes.
+/// Real and complex floats of at least 32 bits: what linear algebra decomposes.
 pub const MATRICES: &[DType] = &[DType::F32, DType::F64, DType::C64, DType::C128];
 
 /// Floats and int32.
 pub const FLOATS_AND_INT32: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I32];
 
-/// Integers, int32 too: what bit operations are of.
-pub const BITS: &[DType] =
+/// Integers, int32 too.
+pub const ALL_INTEGERS: &[DType] =
     &[DType::I32, DType::I64, DType::I16, DType::I8, DType::U8, DType::U16, DType::U32, DType::U64];
 
-/// What comparisons for equality are of: everything except int32.
-pub const COMPARABLE: &[DType] = ALL;
-
-/// Everything, int32 too: what is chosen and converted.
-pub const CHOSEN: &[DType] = &[
+/// Everything, int32 too.
+pub const ALL_AND_INT32: &[DType] = &[
     DType::F32,
     DType::F16,
     DType::BF16,
@@ -130,7 +121,7 @@ pub const CHOSEN: &[DType] = &[
     DType::C128,
 ];
 
-/// [`CHOSEN`] and floats of 8 bits.
+/// Everything, int32 and floats of 8 bits too.
 pub const CONVERTED: &[DType] = &[
     DType::F32,
     DType::F16,
@@ -149,4 +140,20 @@ pub const CONVERTED: &[DType] = &[
     DType::C128,
     DType::F8E4M3FN,
     DType::F8E5M2,
+];
+
+/// Real numbers, int32 too.
+pub const REALS_AND_INT32: &[DType] = &[
+    DType::F32,
+    DType::F16,
+    DType::BF16,
+    DType::F64,
+    DType::I32,
+    DType::I64,
+    DType::I16,
+    DType::I8,
+    DType::U8,
+    DType::U16,
+    DType::U32,
+    DType::U64,
 ];

@@ -268,14 +268,12 @@ complex_functions! {
         let y = y.conjugate();
         complex::mul(complex::mul(grad.times(grad.re.like(-0.5)), y), complex::mul(y, y))
     };
-    /// See [`TANH_GRAD`].
+    /// See [`TANH_GRAD`]. The caller has conjugated `y`.
     COMPLEX_TANH_GRAD = "tf_complex_tanh_grad"(y, grad) => {
-        let y = y.conjugate();
         complex::mul(grad, complex::sub(y.like(1.0), complex::mul(y, y)))
     };
-    /// See [`SIGMOID_GRAD`].
+    /// See [`SIGMOID_GRAD`]. The caller has conjugated `y`.
     COMPLEX_SIGMOID_GRAD = "tf_complex_sigmoid_grad"(y, grad) => {
-        let y = y.conjugate();
         complex::mul(grad, complex::mul(y, complex::sub(y.like(1.0), y)))
     };
     /// The real part.

@@ -1,10 +1,11 @@
-//! Products of matrices.
+//! Products of matrices and of vectors.
 
 use super::arithmetic::{broadcast, compute};
-use super::dtypes::{FIELDS, FLOATS};
+use super::dtypes::{FIELDS, FLOATS, REALS_AND_INT32};
 use super::{Attributes, Call, Operator, functions};
 use crate::error::{Error, Result};
 use crate::require;
+use dml_compute::linear_algebra::cross;
 use dml_compute::linear_algebra::matrices::{self, Update, adjoint, to_contiguous_matrices, transposed};
 use dml_compute::matmul::product::Product;
 use dml_compute::pointwise::function::Function;
@@ -145,6 +146,19 @@ fn batch_mat_mul(name: &'static str, broadcasts: bool) -> Operator {
     })
 }
 
+/// `Cross`, of vectors of three elements along the last dimension.
+fn cross_product(call: &Call) -> Result<()> {
+    let [a, b] = [call.input(0)?, call.input(1)?];
+    require!(a.sizes == b.sizes, "Both inputs must be of same shape: {:?} vs. {:?}", a.sizes, b.sizes);
+    require!(
+        a.dim() >= 1 && a.size(-1) == 3,
+        "Cross-products are only defined for 3-element vectors, not for {:?}",
+        a.sizes
+    );
+    let out = call.output(0, &a.sizes)?;
+    Ok(cross::cross(&call.cx(), &a, &b, a.dim() - 1, &out)?)
+}
+
 /// The same dtype.
 fn same(dtype: DType) -> DType {
     dtype
@@ -155,6 +169,7 @@ pub fn operators() -> Vec<Operator> {
     vec![
         Operator::new("MatMul", mat_mul).of("T", FIELDS),
         Operator::new("_FusedMatMul", fused_mat_mul).of("T", FLOATS),
+        Operator::plain("Cross", cross_product).of("T", REALS_AND_INT32),
         batch_mat_mul("BatchMatMul", false).of("T", FIELDS),
         batch_mat_mul("BatchMatMulV2", true).of("T", FIELDS),
         batch_mat_mul("BatchMatMulV3", true).of("Ta", FIELDS).tied("Tb", "Ta", same).tied("Tout", "Ta", same),

@@ -1,7 +1,7 @@
 //! Choices between tensors, and limits of elements.
 
 use super::arithmetic::{broadcast, compute, inputs, output_like};
-use super::dtypes::CHOSEN;
+use super::dtypes::ALL_AND_INT32;
 use super::{Call, Operator, functions};
 use crate::error::Result;
 use crate::require;
@@ -108,8 +108,8 @@ const CLIPPED: &[DType] = &[
 /// The operators of this file.
 pub fn operators() -> Vec<Operator> {
     vec![
-        Operator::plain("Select", select).of("T", CHOSEN),
-        Operator::plain("SelectV2", select_v2).of("T", CHOSEN),
+        Operator::plain("Select", select).of("T", ALL_AND_INT32),
+        Operator::plain("SelectV2", select_v2).of("T", ALL_AND_INT32),
         Operator::plain("ClipByValue", clip_by_value).of("T", CLIPPED),
     ]
 }
