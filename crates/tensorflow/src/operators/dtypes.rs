@@ -64,17 +64,8 @@ pub const ALL: &[DType] = &[
 pub const SIGNED: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I64, DType::I16, DType::I8];
 
 /// [`SIGNED`] and complex numbers.
-pub const SIGNED_FIELDS: &[DType] = &[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::F64,
-    DType::I64,
-    DType::I16,
-    DType::I8,
-    DType::C64,
-    DType::C128,
-];
+pub const SIGNED_FIELDS: &[DType] =
+    &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I64, DType::I16, DType::I8, DType::C64, DType::C128];
 
 /// Floats, complex numbers and int64.
 pub const LONG_FIELDS: &[DType] =

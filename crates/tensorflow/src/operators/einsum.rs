@@ -192,8 +192,7 @@ fn contract(cx: &Context, mut tensors: Vec<Labelled>, out: &View, result: &[Labe
     let kept = |label: Label| result.contains(&label);
     if tensors.len() == 1 {
         let only = tensors.remove(0);
-        let dims: Vec<i64> =
-            (0..only.labels.len()).filter(|&d| !kept(only.labels[d])).map(|d| d as i64).collect();
+        let dims: Vec<i64> = (0..only.labels.len()).filter(|&d| !kept(only.labels[d])).map(|d| d as i64).collect();
         let left: Vec<Label> = only.labels.iter().copied().filter(|&label| kept(label)).collect();
         // The result in the order of the operand.
         let target = Labelled { view: out.clone(), labels: result.to_vec() };

@@ -39,12 +39,7 @@ pub fn multiply(cx: &Context, a: &View, b: &View, out: &View) -> Result<()> {
 /// The operands of a product of two matrices, as they are multiplied.
 fn two_matrices(call: &Call, transposes: [bool; 2]) -> Result<[View; 2]> {
     let [a, b] = [call.input(0)?, call.input(1)?];
-    require!(
-        a.dim() == 2 && b.dim() == 2,
-        "In[0] and In[1] of MatMul must be matrices: {:?}, {:?}",
-        a.sizes,
-        b.sizes
-    );
+    require!(a.dim() == 2 && b.dim() == 2, "In[0] and In[1] of MatMul must be matrices: {:?}, {:?}", a.sizes, b.sizes);
     let [a, b] = [matrix(a, transposes[0]), matrix(b, transposes[1])];
     require!(
         a.sizes[1] == b.sizes[0],

@@ -308,8 +308,7 @@ pub fn operators() -> Vec<Operator> {
         integer(of_counter("StatelessRandomUniformIntV2", Kind::RangeFrom(4)))
             .on_host(&["shape", "alg", "minval", "maxval"]),
         Operator::plain("StatelessRandomGetKeyCounter", key_and_counter).on_host(&["seed", "key", "counter"]),
-        Operator::plain("StatelessRandomGetKeyCounterAlg", key_and_counter)
-            .on_host(&["seed", "key", "counter", "alg"]),
+        Operator::plain("StatelessRandomGetKeyCounterAlg", key_and_counter).on_host(&["seed", "key", "counter", "alg"]),
         Operator::plain("StatelessRandomGetAlg", |call: &Call| {
             call.host_output(0, &[], &[dml_compute::Scalar::Int(1)])
         })
@@ -318,8 +317,13 @@ pub fn operators() -> Vec<Operator> {
         float(variable(of_variable("StatefulStandardNormalV2", NORMAL))),
         float(variable(of_variable("StatefulTruncatedNormal", TRUNCATED))),
         bits(variable(of_variable("StatefulUniformFullInt", WORDS))),
-        integer(of_variable("StatefulUniformInt", Kind::RangeFrom(3)))
-            .on_host(&["resource", "algorithm", "shape", "minval", "maxval"]),
+        integer(of_variable("StatefulUniformInt", Kind::RangeFrom(3))).on_host(&[
+            "resource",
+            "algorithm",
+            "shape",
+            "minval",
+            "maxval",
+        ]),
         skip_variable("RngSkip", false).on_host(&["resource", "algorithm", "delta"]),
         skip_variable("RngReadAndSkip", true).on_host(&["resource", "alg", "delta"]),
         Operator::new("Multinomial", multinomial_with_state)

@@ -191,7 +191,8 @@ mod tests {
                 (RowDistribution::columns(index, 5, 9), 0),
             ] {
                 for reduction in [Reduce::None, Reduce::Mean, Reduce::Sum] {
-                    let of = Spec { input: DType::BF16, target: DType::U8, weight, smooth, unknown: Unknown::IsNan, rows };
+                    let of =
+                        Spec { input: DType::BF16, target: DType::U8, weight, smooth, unknown: Unknown::IsNan, rows };
                     accepted(&BackwardSpec { of, grad: DType::F32, reduction, chunk }.build());
                 }
             }

@@ -190,7 +190,8 @@ mod tests {
                 RowDistribution::contiguous(ScalarType::U64, 50_257, DType::BF16, &[]),
                 RowDistribution::columns(index, 5, 9),
             ] {
-                let of = Spec { input: DType::BF16, target: DType::I64, weight, smooth, unknown: Unknown::IsReported, rows };
+                let of =
+                    Spec { input: DType::BF16, target: DType::I64, weight, smooth, unknown: Unknown::IsReported, rows };
                 accepted(&ForwardSpec { of, losses: DType::F32 }.build());
             }
             let rows = RowDistribution::columns(ScalarType::U64, 5000, 9);
