@@ -43,15 +43,22 @@ pub fn unpack(cx: &Context, lu: &View, pivots: &View, data: bool, permutation: b
     Ok([p, l, u])
 }
 
+/// For each row of `P^T A` its row in A, int32 `[batch, rows]`. `pivots` are contiguous.
+pub fn permutation(cx: &Context, pivots: &View, rows: i64) -> Result<View> {
+    let batch: i64 = pivots.sizes[..pivots.dim() - 1].iter().product();
+    let rows_of = cx.empty(DType::I32, &[batch, rows])?;
+    let index = index_type(batch * rows);
+    let arguments =
+        PermutationArguments { pivots, rows_of: &rows_of, batch, rows: rows as u32, steps: pivots.size(-1) as u32 };
+    cx.run_threads(&Permutation { index }, &arguments, batch as u64)?;
+    Ok(rows_of)
+}
+
 /// Writes the permutation matrices of `pivots`, contiguous like `p`.
 fn permute(cx: &Context, pivots: &View, p: &View, rows: i64) -> Result<()> {
-    let batch = p.numel() / (rows * rows);
-    let rows_of = cx.empty(DType::I32, &[batch, rows])?;
+    let rows_of = permutation(cx, pivots, rows)?;
     let index = index_type(p.numel());
-    let (rows_32, steps) = (rows as u32, pivots.size(-1) as u32);
-    let arguments = PermutationArguments { pivots, rows_of: &rows_of, batch, rows: rows_32, steps };
-    cx.run_threads(&Permutation { index }, &arguments, batch as u64)?;
-    let arguments = PermutationMatrixArguments { rows_of: &rows_of, out: p, numel: p.numel(), rows: rows_32 };
+    let arguments = PermutationMatrixArguments { rows_of: &rows_of, out: p, numel: p.numel(), rows: rows as u32 };
     cx.run_threads(&PermutationMatrix { dtype: p.dtype, index }, &arguments, p.numel() as u64)
 }
 

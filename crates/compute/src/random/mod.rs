@@ -1,5 +1,6 @@
 //! Random numbers.
 
+pub mod counters;
 pub mod distributions;
 pub mod dropout;
 pub mod fill;

@@ -104,6 +104,18 @@ fn choices<'o>(types: &[(&'o str, &[DType])]) -> Vec<Vec<(&'o str, DType)>> {
     })
 }
 
+/// Every choice of dtypes for an operator's attributes, with those that follow from others.
+fn signatures<'o>(operator: &'o Operator, types: &[(&'o str, &[DType])]) -> Vec<Vec<(&'o str, DType)>> {
+    let mut choices = choices(types);
+    for dtypes in &mut choices {
+        for &(attribute, to, how) in &operator.tied {
+            let found = dtypes.iter().find(|(name, _)| *name == to).map(|&(_, dtype)| (attribute, how(dtype)));
+            dtypes.extend(found);
+        }
+    }
+    choices
+}
+
 /// Registers all kernels for devices of a type.
 pub fn register_all(device: &CStr) {
     let try_to = |operator: &Operator, dtypes: &[(&str, DType)], create: Create, host: &[&str]| {
@@ -112,7 +124,7 @@ pub fn register_all(device: &CStr) {
         }
     };
     for operator in table().values() {
-        for dtypes in choices(&operator.types) {
+        for dtypes in signatures(operator, &operator.types) {
             try_to(operator, &dtypes, create::<false>, operator.host);
         }
         if let Some(host) = operator.int32_on_host {
@@ -120,7 +132,7 @@ pub fn register_all(device: &CStr) {
             if let Some((_, dtypes)) = types.first_mut() {
                 *dtypes = &[DType::I32];
             }
-            for dtypes in choices(&types) {
+            for dtypes in signatures(operator, &types) {
                 try_to(operator, &dtypes, create::<true>, host);
             }
         }

@@ -195,3 +195,29 @@ pub const INPLACE: &[DType] = &[
 
 /// The dtypes of numbers that are put into buckets.
 pub const BUCKETED: &[DType] = &[DType::F32, DType::F64, DType::I32, DType::I64];
+
+/// Floats and signed integers except int32.
+pub const SIGNED: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I64, DType::I16, DType::I8];
+
+/// [`SIGNED`] and complex numbers.
+pub const SIGNED_FIELDS: &[DType] =
+    &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I64, DType::I16, DType::I8, DType::C64, DType::C128];
+
+/// Floats, int32 and int64.
+pub const FLOATS_AND_SIGNED: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I32, DType::I64];
+
+/// Floats of at least 32 bits.
+pub const WIDE_FLOATS: &[DType] = &[DType::F32, DType::F64];
+
+/// Complex numbers.
+pub const COMPLEX: &[DType] = &[DType::C64, DType::C128];
+
+/// Real and complex floats of at least 32 bits: what linear algebra decomposes.
+pub const MATRICES: &[DType] = &[DType::F32, DType::F64, DType::C64, DType::C128];
+
+/// Floats and int32.
+pub const FLOATS_AND_INT32: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I32];
+
+/// Integers, int32 too.
+pub const ALL_INTEGERS: &[DType] =
+    &[DType::I32, DType::I64, DType::I16, DType::I8, DType::U8, DType::U16, DType::U32, DType::U64];

@@ -7,24 +7,36 @@
 //! Where TensorFlow's core has a kernel for every device (`Const`, `Identity`, `Reshape`, control
 //! flow, arithmetic of int32 on the host), none is registered here.
 
+mod activations;
 mod arg_extrema;
 mod arithmetic;
 mod axes;
+mod bias;
+mod bits;
 mod blocks;
+mod comparisons;
+mod complex_numbers;
+mod conversion;
 mod counting;
 mod diagonals;
+mod division;
 mod dtypes;
+mod einsum;
 mod fills;
+mod fourier;
 mod gathering;
 mod index_access;
 mod inplace;
 mod joining;
+mod linear_algebra;
+mod losses;
 mod nonzero;
 mod one_hot;
 mod optimizers;
 mod padding;
 mod permutations;
 mod products;
+mod random;
 mod recurrent;
 mod reductions;
 mod regions;
@@ -36,13 +48,17 @@ mod scans;
 mod scattering;
 mod search;
 mod segments;
+mod selection;
 mod slicing;
 mod sparse_segments;
+mod special_functions;
 mod splitting;
 mod stitching;
 mod strided_slices;
 mod top_k;
+mod transcendental;
 mod variables;
+pub mod functions;
 
 pub use registry::{Kernel, Operator};
 
@@ -53,21 +69,33 @@ use crate::platform::device_type;
 /// All operators.
 pub fn operators() -> Vec<Operator> {
     [
+        activations::operators(),
         arg_extrema::operators(),
         arithmetic::operators(),
+        bias::operators(),
+        bits::operators(),
         blocks::operators(),
+        comparisons::operators(),
+        complex_numbers::operators(),
+        conversion::operators(),
         counting::operators(),
         diagonals::operators(),
+        division::operators(),
+        einsum::operators(),
         fills::operators(),
+        fourier::operators(),
         gathering::operators(),
         inplace::operators(),
         joining::operators(),
+        linear_algebra::operators(),
+        losses::operators(),
         nonzero::operators(),
         one_hot::operators(),
         optimizers::operators(),
         padding::operators(),
         permutations::operators(),
         products::operators(),
+        random::operators(),
         recurrent::operators(),
         reductions::operators(),
         reinterpretation::operators(),
@@ -77,12 +105,15 @@ pub fn operators() -> Vec<Operator> {
         scattering::operators(),
         search::operators(),
         segments::operators(),
+        selection::operators(),
         slicing::operators(),
         sparse_segments::operators(),
+        special_functions::operators(),
         splitting::operators(),
         stitching::operators(),
         strided_slices::operators(),
         top_k::operators(),
+        transcendental::operators(),
         variables::operators(),
     ]
     .into_iter()

@@ -16,6 +16,8 @@ pub struct Operator {
     pub name: &'static str,
     /// Attributes of type `type`, with the dtypes that have kernels; one kernel for each choice.
     pub types: Vec<(&'static str, &'static [DType])>,
+    /// Attributes of type `type` that follow from another one: their name, the other's, and how.
+    pub tied: Vec<(&'static str, &'static str, fn(DType) -> DType)>,
     /// Names of arguments and results in host memory.
     pub host: &'static [&'static str],
     /// The arguments and results of a kernel for int32 that has all of them in host memory, if there
@@ -34,7 +36,7 @@ impl Operator {
         F: Fn(&Call) -> Result<()> + Send + Sync + 'static,
     {
         let make = Box::new(move |attributes: &Attributes| Ok(Box::new(make(attributes)?) as Kernel));
-        Self { name, types: Vec::new(), host: &[], int32_on_host: None, replaces_core: false, make }
+        Self { name, types: Vec::new(), tied: Vec::new(), host: &[], int32_on_host: None, replaces_core: false, make }
     }
 
     /// An operator whose kernel needs no attribute.
@@ -49,6 +51,13 @@ impl Operator {
     #[must_use]
     pub fn of(mut self, attribute: &'static str, dtypes: &'static [DType]) -> Self {
         self.types.push((attribute, dtypes));
+        self
+    }
+
+    /// With kernels only where one attribute follows from another one.
+    #[must_use]
+    pub fn tied(mut self, attribute: &'static str, to: &'static str, how: fn(DType) -> DType) -> Self {
+        self.tied.push((attribute, to, how));
         self
     }
 

@@ -2,7 +2,7 @@
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use dml_compute::loss::cross_entropy::problem::{Problem, classes_are_contiguous, without};
+use dml_compute::loss::cross_entropy::problem::{Problem, Unknown, classes_are_contiguous, without};
 use dml_compute::movement::copy::as_contiguous;
 use dml_compute::primitives::rows::Extent;
 use dml_compute::view::View;
@@ -74,6 +74,7 @@ pub fn prepared(call: &Call, given: Given) -> Result<Problem> {
         weight: weight.map(|w| as_contiguous(call, w)).transpose()?,
         reduction: crate::loss::reduce::reduce_of(call, reduction)?,
         ignore,
+        unknown: Unknown::IsReported,
         name: "cross_entropy_loss",
         smoothing,
     })

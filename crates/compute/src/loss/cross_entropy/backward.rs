@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::loss::cross_entropy::problem::{Problem, Spec};
+use crate::loss::cross_entropy::problem::{Problem, Spec, Unknown};
 use crate::loss::reduce::Reduce;
 use crate::normalization::exponentials::LOADS_IN_FLIGHT;
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
@@ -110,7 +110,9 @@ impl KernelSpec for BackwardSpec {
         let row = RowPart::part_of_row(b, &self.of.rows, extent, self.of.input, 0);
         let at = row.position.row;
         let class = target.load(at).cast(ScalarType::I64);
-        let counts = class.ne(ignore) & class.ge(0) & class.lt(extent.n.cast(ScalarType::I64));
+        let exists = class.ge(0) & class.lt(extent.n.cast(ScalarType::I64));
+        let is_nan = self.of.unknown == Unknown::IsNan;
+        let counts = if is_nan { exists } else { class.ne(ignore) & exists };
         let chosen = counts.select(class, 0).cast(index);
         let mut scale = grad.load(if self.reduction == Reduce::None { at } else { at.like(0.0) }).cast(scalar);
         if let Some(total) = total {
@@ -122,7 +124,7 @@ impl KernelSpec for BackwardSpec {
         let one = scale.like(1.0);
         let of_row = RowGradient {
             class: counts.select(chosen, extent.n),
-            scale: counts.select(scale, 0.0),
+            scale: counts.select(scale, if is_nan { f64::NAN } else { 0.0 }),
             largest: statistics.load(at),
             log: statistics.load(extent.rows + at),
             target_gradient: if self.of.smooth { one - smoothing } else { one },
@@ -189,7 +191,8 @@ mod tests {
                 (RowDistribution::columns(index, 5, 9), 0),
             ] {
                 for reduction in [Reduce::None, Reduce::Mean, Reduce::Sum] {
-                    let of = Spec { input: DType::BF16, target: DType::U8, weight, smooth, rows };
+                    let of =
+                        Spec { input: DType::BF16, target: DType::U8, weight, smooth, unknown: Unknown::IsNan, rows };
                     accepted(&BackwardSpec { of, grad: DType::F32, reduction, chunk }.build());
                 }
             }

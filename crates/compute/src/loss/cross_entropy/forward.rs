@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::fault::Fault;
-use crate::loss::cross_entropy::problem::{Problem, Spec};
+use crate::loss::cross_entropy::problem::{Problem, Spec, Unknown};
 use crate::loss::reduce::Reduce;
 use crate::normalization::exponentials::{Exponentials, LOADS_IN_FLIGHT};
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
@@ -88,7 +88,8 @@ impl KernelSpec for ForwardSpec {
         let class = target.load(row.position.row).cast(ScalarType::I64);
         let classes = extent.n.cast(ScalarType::I64);
         let exists = class.ge(0) & class.lt(classes);
-        let counts = class.ne(ignore);
+        let is_nan = self.of.unknown == Unknown::IsNan;
+        let counts = if is_nan { exists } else { class.ne(ignore) };
         let chosen = exists.select(class, 0).cast(self.of.index());
         let logit = input.load(row.offset(chosen)).cast(scalar);
         let weight = weight.map(|w| w.load(chosen).cast(scalar));
@@ -127,7 +128,8 @@ impl KernelSpec for ForwardSpec {
                 let share = smoothing / extent.n.cast(scalar);
                 (own.like(1.0) - smoothing) * own + -all * share
             });
-            losses.store(row.position.row, (counts & exists).select(loss, 0.0));
+            let otherwise = loss.like(if is_nan { f64::NAN } else { 0.0 });
+            losses.store(row.position.row, (counts & exists).select(loss, otherwise));
         });
     }
 }
@@ -188,11 +190,12 @@ mod tests {
                 RowDistribution::contiguous(ScalarType::U64, 50_257, DType::BF16, &[]),
                 RowDistribution::columns(index, 5, 9),
             ] {
-                let of = Spec { input: DType::BF16, target: DType::I64, weight, smooth, rows };
+                let of =
+                    Spec { input: DType::BF16, target: DType::I64, weight, smooth, unknown: Unknown::IsReported, rows };
                 accepted(&ForwardSpec { of, losses: DType::F32 }.build());
             }
             let rows = RowDistribution::columns(ScalarType::U64, 5000, 9);
-            let of = Spec { input: DType::F64, target: DType::U8, weight, smooth, rows };
+            let of = Spec { input: DType::F64, target: DType::U8, weight, smooth, unknown: Unknown::IsReported, rows };
             accepted(&ForwardSpec { of, losses: DType::F64 }.build());
         }
     }

@@ -8,6 +8,15 @@ use crate::view::{Dims, View};
 use dml_kernel::{DType, ScalarType};
 use smallvec::SmallVec;
 
+/// What becomes of a target that is no class.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Unknown {
+    /// It is reported, its loss is 0, and so is its gradient.
+    IsReported,
+    /// Its loss is NaN, and so is its gradient; no class is ignored.
+    IsNan,
+}
+
 /// The arguments. Every row has the logits of one target.
 pub struct Problem {
     /// Logits, dense.
@@ -22,6 +31,8 @@ pub struct Problem {
     pub reduction: Reduce,
     /// The class whose rows are ignored.
     pub ignore: i64,
+    /// What becomes of a target that is no class.
+    pub unknown: Unknown,
     /// The operator's name in errors about an invalid class.
     pub name: &'static str,
     /// The fraction of each target's weight that is spread over all classes.
@@ -50,6 +61,7 @@ impl Problem {
             target: self.target.dtype,
             weight: self.weight.as_ref().map(|w| w.dtype),
             smooth: self.smoothing > 0.0,
+            unknown: self.unknown,
             rows,
         }
     }
@@ -81,6 +93,7 @@ pub(super) struct Spec {
     pub(super) target: DType,
     pub(super) weight: Option<DType>,
     pub(super) smooth: bool,
+    pub(super) unknown: Unknown,
     pub(super) rows: RowDistribution,
 }
 
