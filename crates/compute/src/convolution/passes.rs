@@ -1,6 +1,7 @@
 //! The three passes of a convolution and the gradient of its bias: the choice of the algorithm.
 //!
-//! Tensors are dense, in either memory order.
+//! Tensors are dense, in either memory order; weights may be in others (see [`products`]). Padding
+//! is what is before the first pixel: what is after the last follows from the sizes of both sides.
 
 use crate::context::Context;
 use crate::convolution::geometry::Geometry;

@@ -8,10 +8,16 @@
 //! flow, arithmetic of int32 on the host), none is registered here.
 
 mod arithmetic;
+mod average_pooling;
+mod batch_normalization;
+mod convolution;
 mod dtypes;
+mod max_pooling;
+mod pooling_window;
 mod products;
 mod registry;
 mod variables;
+mod window;
 
 pub use registry::{Kernel, Operator};
 
@@ -21,7 +27,18 @@ use crate::platform::device_type;
 
 /// All operators.
 pub fn operators() -> Vec<Operator> {
-    [arithmetic::operators(), products::operators(), variables::operators()].into_iter().flatten().collect()
+    [
+        arithmetic::operators(),
+        average_pooling::operators(),
+        batch_normalization::operators(),
+        convolution::operators(),
+        max_pooling::operators(),
+        products::operators(),
+        variables::operators(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// TensorFlow's call after [`SE_InitPlugin`](crate::platform::SE_InitPlugin).
