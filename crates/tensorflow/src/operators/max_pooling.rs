@@ -177,6 +177,7 @@ fn with_positions(attributes: &Attributes) -> Result<impl Fn(&Call) -> Result<()
     Ok(move |call: &Call| {
         let cx = call.cx();
         let input = call.input(0)?;
+        require!(input.numel() > 0, "tensor_in must not be empty: {:?}", input.sizes);
         let (windows, sizes) = this.pooling.windows(&input.sizes)?;
         let (out, argmax) = (call.output(0, &sizes)?, call.output(1, &sizes)?);
         if out.numel() == 0 {

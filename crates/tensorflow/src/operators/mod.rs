@@ -10,12 +10,25 @@
 mod arithmetic;
 mod average_pooling;
 mod batch_normalization;
+mod color;
+mod constants;
 mod convolution;
+mod crop_and_resize;
+mod data_format;
+mod dilation;
 mod dtypes;
+mod fake_quantization;
+mod fused_convolution;
+mod local_response;
 mod max_pooling;
+mod non_max_suppression;
+mod patches;
 mod pooling_window;
 mod products;
+mod projective_transform;
+mod quantize_dequantize;
 mod registry;
+mod resize;
 mod variables;
 mod window;
 
@@ -31,9 +44,21 @@ pub fn operators() -> Vec<Operator> {
         arithmetic::operators(),
         average_pooling::operators(),
         batch_normalization::operators(),
+        color::operators(),
         convolution::operators(),
+        crop_and_resize::operators(),
+        data_format::operators(),
+        dilation::operators(),
+        fake_quantization::operators(),
+        fused_convolution::operators(),
+        local_response::operators(),
         max_pooling::operators(),
+        non_max_suppression::operators(),
+        patches::operators(),
         products::operators(),
+        projective_transform::operators(),
+        quantize_dequantize::operators(),
+        resize::operators(),
         variables::operators(),
     ]
     .into_iter()
