@@ -139,3 +139,73 @@ def test_data_formats(rng, dtype: str) -> None:
             compare(lambda x: raw.DataFormatVecPermute(x=x, src_format=formats[0], dst_format=formats[1]), x)
     x = rng.integers(-4, 4, (3, 2)).astype(dtype)
     compare(lambda x: raw.DataFormatDimMap(x=x, src_format="NHWC", dst_format="NCHW"), x)
+
+
+def regions(rng, n: int) -> np.ndarray:
+    """Boxes in an image, beyond it, and with exchanged corners."""
+    b = rng.random((n, 4)).astype("f4")
+    b[1] = [-0.3, 0.2, 0.7, 1.4]
+    b[2] = [0.8, 0.9, 0.1, 0.2]
+    return b
+
+
+@pytest.mark.parametrize("method", ["bilinear", "nearest"])
+@pytest.mark.parametrize("size", [(3, 4), (1, 5), (6, 1)])
+def test_crop_and_resize(rng, size, method: str) -> None:
+    x, b = rng.standard_normal((2, 5, 7, 3)).astype("f4"), regions(rng, 6)
+    images = rng.integers(0, 2, 6).astype("i4")
+    g = rng.standard_normal((6, *size, 3)).astype("f4")
+    compare(lambda x, b, i: raw.CropAndResize(image=x, boxes=b, box_ind=i, crop_size=size, method=method, extrapolation_value=9),
+            x, b, images, ulps=16)
+    compare(lambda g, b, i: raw.CropAndResizeGradImage(grads=g, boxes=b, box_ind=i, image_size=x.shape, T=tf.float32, method=method),
+            g, b, images, ulps=16)
+    if method == "bilinear":
+        compare(lambda g, x, b, i: raw.CropAndResizeGradBoxes(grads=g, image=x, boxes=b, box_ind=i), g, x, b, images, ulps=64)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_crop_and_resize_of_dtypes(rng, dtype: str) -> None:
+    x, b, images = tf.cast(rng.standard_normal((2, 5, 7, 3)), dtype), regions(rng, 6), rng.integers(0, 2, 6).astype("i4")
+    g = rng.standard_normal((6, 3, 4, 3)).astype("f4")
+    compare(lambda x, b, i: raw.CropAndResize(image=x, boxes=b, box_ind=i, crop_size=(3, 4)), x, b, images, ulps=16)
+    # The CPU sums in the images' dtype; here sums are float32.
+    compare(lambda g, b, i: raw.CropAndResizeGradImage(grads=g, boxes=b, box_ind=i, image_size=x.shape, T=x.dtype), g, b, images,
+            ulps=8 if dtype == "float16" else 2**33)
+
+
+def test_crop_and_resize_of_nothing(rng) -> None:
+    x = rng.standard_normal((2, 5, 7, 3)).astype("f4")
+    none = np.zeros((0, 4), "f4"), np.zeros(0, "i4")
+    compare(lambda x, b, i: raw.CropAndResize(image=x, boxes=b, box_ind=i, crop_size=(3, 4)), x, *none)
+    compare(lambda g, b, i: raw.CropAndResizeGradImage(grads=g, boxes=b, box_ind=i, image_size=x.shape, T=tf.float32),
+            np.zeros((0, 3, 4, 3), "f4"), *none)
+    refuses(lambda x, b, i: raw.CropAndResize(image=x, boxes=b, box_ind=i, crop_size=(3, 0)), x, *none)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize("case", [((3, 3), (1, 1), (1, 1)), ((2, 3), (2, 1), (1, 2))])
+def test_dilation(rng, case, padding: str, dtype: str) -> None:
+    size, strides, rates = case
+    arguments = {"strides": [1, *strides, 1], "rates": [1, *rates, 1], "padding": padding}
+    x, w = (tf.cast(rng.integers(-9, 9, shape), dtype) for shape in ((2, 6, 7, 3), (*size, 3)))
+    compare(lambda x, w: raw.Dilation2D(input=x, filter=w, **arguments), x, w, ulps=0)
+    with tf.device("CPU:0"):
+        g = tf.cast(rng.integers(-4, 4, raw.Dilation2D(input=x, filter=w, **arguments).shape), dtype)
+    compare(lambda *t: raw.Dilation2DBackpropInput(input=t[0], filter=t[1], out_backprop=t[2], **arguments), x, w, g, ulps=0)
+    compare(lambda *t: raw.Dilation2DBackpropFilter(input=t[0], filter=t[1], out_backprop=t[2], **arguments), x, w, g, ulps=0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int32", "int64", "uint8"])
+@pytest.mark.parametrize("mode", ["CONSTANT", "REFLECT", "WRAP", "NEAREST"])
+@pytest.mark.parametrize("interpolation", ["NEAREST", "BILINEAR"])
+def test_projective_transform(rng, interpolation: str, mode: str, dtype: str) -> None:
+    x = tf.cast(rng.integers(0, 99, (2, 5, 6, 2)), dtype)
+    # Of eighths, so that no sum is rounded.
+    maps = np.array([[1, 0.25, -2.5, 0.5, 1, 3, 0, 0], [-0.75, 0, 7.25, 0, 1.5, -4, 0, 0]], "f4")
+    arguments = {"interpolation": interpolation, "fill_mode": mode}
+    for t in (maps, maps[:1]):
+        compare(lambda x, t: raw.ImageProjectiveTransformV2(images=x, transforms=t, output_shape=(7, 4), **arguments),
+                x, t, ulps=2)
+    compare(lambda x, t: raw.ImageProjectiveTransformV3(
+        images=x, transforms=t, output_shape=(7, 4), fill_value=np.float32(3), **arguments), x, maps, ulps=2)
