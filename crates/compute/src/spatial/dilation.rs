@@ -130,8 +130,9 @@ impl KernelSpec for Spec {
             let in_images = |y: Value<'b>, x: Value<'b>| {
                 ((image * height + y.cast(index)) * width + x.cast(index)) * p.channels + channel
             };
-            let in_window =
-                |y: Value<'b>, x: Value<'b>| (y.cast(index) * p.kernel[1].cast(index) + x.cast(index)) * p.channels + channel;
+            let in_window = |y: Value<'b>, x: Value<'b>| {
+                (y.cast(index) * p.kernel[1].cast(index) + x.cast(index)) * p.channels + channel
+            };
             let best = b.var(p.least);
             let zero = b.i32(0);
             let start = match self.kind {

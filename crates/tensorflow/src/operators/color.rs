@@ -3,13 +3,13 @@
 //! Hue, saturation and value are those of A. R. Smith, "Color gamut transform pairs", 1978.
 
 use super::{Call, Operator};
-use crate::error::Result;
+use crate::error::{Error, Result, code};
 use crate::require;
+use dml_compute::View;
 use dml_compute::pointwise::function::Function;
 use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::reduction::axes::Axes;
 use dml_compute::reduction::sum::{Kind, fold_sum};
-use dml_compute::View;
 use dml_kernel::{DType, Value};
 
 /// The smaller of two numbers, the first one if the comparison is false.
@@ -72,11 +72,10 @@ fn of_colours(call: &Call, function: &'static Function, least_rank: usize) -> Re
     let input = call.input(0)?;
     require!(input.dim() >= least_rank, "input must be at least {least_rank}-D, got shape {:?}", input.sizes);
     let last = input.dim() - 1;
-    require!(
-        input.sizes[last] == 3,
-        "input must have 3 channels but instead has {} channels.",
-        input.sizes[last]
-    );
+    if input.sizes[last] != 3 {
+        let message = format!("input must have 3 channels but instead has {} channels.", input.sizes[last]);
+        return Err(Error::TensorFlow { code: code::FAILED_PRECONDITION, message });
+    }
     let out = call.output(0, &input.sizes)?;
     let planes = |t: &View| [0, 1, 2].map(|colour| t.narrow(last, colour, 1));
     let mut operands: Vec<Input> = planes(&input).map(Input::Tensor).into();

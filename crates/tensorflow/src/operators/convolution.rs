@@ -255,11 +255,8 @@ fn conv(attributes: &Attributes) -> Result<impl Fn(&Call) -> Result<()> + use<>>
 pub fn operators() -> Vec<Operator> {
     let plane = ["Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"];
     let space = ["Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"];
-    let depthwise = [
-        "DepthwiseConv2dNative",
-        "DepthwiseConv2dNativeBackpropInput",
-        "DepthwiseConv2dNativeBackpropFilter",
-    ];
+    let depthwise =
+        ["DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"];
     let mut all = family(2, false, plane, [CONVOLUTION, CONVOLUTION, FLOATS]);
     all.extend(family(3, false, space, [FLOATS; 3]));
     all.extend(family(2, true, depthwise, [FLOATS; 3]));

@@ -48,7 +48,11 @@ fn of_image(attributes: &Attributes) -> Result<impl Fn(&Call) -> Result<()> + us
         let [grad, corners, images] = [call.input(0)?, call.input(1)?, call.input(2)?];
         let sizes = call.host_ints(3)?;
         let count = checked(&corners, &images)?;
-        require!(grad.dim() == 4 && grad.sizes[0] == count, "boxes and grads have incompatible shape: {:?}", grad.sizes);
+        require!(
+            grad.dim() == 4 && grad.sizes[0] == count,
+            "boxes and grads have incompatible shape: {:?}",
+            grad.sizes
+        );
         require!(sizes.len() == 4, "image_size must have four elements: {sizes:?}");
         require!(sizes[1] > 0 && sizes[2] > 0 && sizes[0] >= 0, "image dimensions must be positive: {sizes:?}");
         require!(grad.sizes[3] == sizes[3], "image_size and grads are incompatible: {sizes:?}, {:?}", grad.sizes);
@@ -68,7 +72,11 @@ fn of_boxes(attributes: &Attributes) -> Result<impl Fn(&Call) -> Result<()> + us
         let [grad, image] = [call.input(0)?, call.input(1)?];
         let [corners, images] = [call.input(2)?, call.input(3)?];
         let count = checked(&corners, &images)?;
-        require!(grad.dim() == 4 && grad.sizes[0] == count, "boxes and grads have incompatible shape: {:?}", grad.sizes);
+        require!(
+            grad.dim() == 4 && grad.sizes[0] == count,
+            "boxes and grads have incompatible shape: {:?}",
+            grad.sizes
+        );
         require!(image.dim() == 4, "image must be 4-D: {:?}", image.sizes);
         require!(image.sizes[1] > 0 && image.sizes[2] > 0, "image dimensions must be positive: {:?}", image.sizes);
         require!(image.sizes[3] == grad.sizes[3], "image, grads depth differ: {:?}, {:?}", image.sizes, grad.sizes);

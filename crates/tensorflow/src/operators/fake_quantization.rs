@@ -19,8 +19,7 @@ dml_compute::functions! {
     FAKE_QUANTIZE_RANGE = "fake_quantize_range"(x, low, high, scale) => {
         let clamped = x.gt(high).select(high, x);
         let clamped = clamped.lt(low).select(low, clamped);
-        let inverse = 1.0 / scale;
-        let near = ((clamped - low) * inverse + 0.5).floor() * scale + low;
+        let near = ((clamped - low) / scale + 0.5).floor() * scale + low;
         scale.eq(0.0).select(x.like(0.0), near)
     };
     /// Of the gradient: what passes to a number in range, and what goes to the bound that a number is

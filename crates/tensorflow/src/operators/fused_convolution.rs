@@ -123,9 +123,7 @@ impl Fused {
         }
         match self.activation {
             Some(Activation::Function(function)) if at_once.is_none() => over(function, None),
-            Some(Activation::Leaky(slope)) => {
-                over(&LEAKY_RELU, Some(Input::Number(Scalar::Double(slope), out.dtype)))
-            }
+            Some(Activation::Leaky(slope)) => over(&LEAKY_RELU, Some(Input::Number(Scalar::Double(slope), out.dtype))),
             _ => Ok(()),
         }
     }

@@ -4,8 +4,8 @@
 use super::{Attributes, Call, Operator};
 use crate::error::Result;
 use crate::require;
-use dml_compute::View;
 use dml_compute::Scalar;
+use dml_compute::View;
 use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::spatial::pooling::average::{self, Divisor};
 use dml_compute::spatial::pooling::window::Windows;

@@ -100,11 +100,7 @@ fn pixels_together(t: &View) -> View {
 fn check_shapes(call: &Call, sizes: &[i64], inputs: &[usize]) -> Result<()> {
     for &i in inputs {
         let given = call.sizes(i)?;
-        require!(
-            given.as_slice() == sizes,
-            "{}: input {i} has shape {given:?}, expected {sizes:?}",
-            call.operator()
-        );
+        require!(given.as_slice() == sizes, "{}: input {i} has shape {given:?}, expected {sizes:?}", call.operator());
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ mod color;
 mod constants;
 mod convolution;
 mod crop_and_resize;
+mod ctc;
 mod data_format;
 mod dilation;
 mod dtypes;
@@ -47,6 +48,7 @@ pub fn operators() -> Vec<Operator> {
         color::operators(),
         convolution::operators(),
         crop_and_resize::operators(),
+        ctc::operators(),
         data_format::operators(),
         dilation::operators(),
         fake_quantization::operators(),

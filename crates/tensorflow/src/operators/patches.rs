@@ -42,7 +42,7 @@ impl Patches {
     }
 
     fn run(&self, call: &Call) -> Result<()> {
-        let (cx, input) = (call.cx(), call.input(0)?);
+        let (cx, mut input) = (call.cx(), call.input(0)?);
         let rank = self.kernel.len();
         require!(input.dim() == rank + 2, "input must be {}-dimensional: {:?}", rank + 2, input.sizes);
         let (mut counts, mut padded) = (Spatial::new(), input.sizes.clone());
@@ -58,9 +58,19 @@ impl Patches {
         let mut sizes = Dims::from_slice(&[input.sizes[0]]);
         sizes.extend_from_slice(&counts);
         sizes.push(taps * input.sizes[rank + 1]);
-        let out = call.output(0, &sizes)?;
+        let mut out = call.output(0, &sizes)?;
         if out.numel() == 0 {
             return Ok(());
+        }
+        if input.dtype.is_complex() {
+            // A number is two channels.
+            for t in [&mut input, &mut out] {
+                t.dtype = t.dtype.real();
+                let last = t.dim() - 1;
+                t.sizes[last] *= 2;
+                t.strides = View::contiguous_strides(&t.sizes);
+            }
+            padded[rank + 1] *= 2;
         }
         // Zeros around the images, then their patches as a view with overlaps.
         let images = if padded == input.sizes {
@@ -75,7 +85,8 @@ impl Patches {
             copy::device_copy(&cx, &input, &inner)?;
             images
         };
-        let steps = |by: &Spatial| by.iter().zip(&images.strides[1..]).map(|(n, stride)| n * stride).collect::<Spatial>();
+        let steps =
+            |by: &Spatial| by.iter().zip(&images.strides[1..]).map(|(n, stride)| n * stride).collect::<Spatial>();
         let together = |first: i64, a: &[i64], b: &[i64], last: i64| {
             let mut all = Dims::from_slice(&[first]);
             all.extend(a.iter().chain(b).copied());
@@ -99,8 +110,5 @@ fn operator(name: &'static str, rank: usize) -> Operator {
 
 /// The operators of this file.
 pub fn operators() -> Vec<Operator> {
-    vec![
-        operator("ExtractImagePatches", 2).of("T", MOVED_FLOATS),
-        operator("ExtractVolumePatches", 3).of("T", FLOATS),
-    ]
+    vec![operator("ExtractImagePatches", 2).of("T", MOVED_FLOATS), operator("ExtractVolumePatches", 3).of("T", FLOATS)]
 }

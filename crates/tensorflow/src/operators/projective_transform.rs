@@ -27,9 +27,7 @@ fn of_images(attributes: &Attributes) -> Result<impl Fn(&Call) -> Result<()> + u
         let fill = if call.inputs() > 3 { call.host_number(3)?.to_f64() as f32 } else { 0.0 };
         require!(images.dim() == 4, "Input images must have rank 4: {:?}", images.sizes);
         require!(
-            transforms.dim() == 2
-                && transforms.sizes[1] == 8
-                && [1, images.sizes[0]].contains(&transforms.sizes[0]),
+            transforms.dim() == 2 && transforms.sizes[1] == 8 && [1, images.sizes[0]].contains(&transforms.sizes[0]),
             "Input transform should be num_images x 8 or 1 x 8: {:?}",
             transforms.sizes
         );

@@ -21,10 +21,7 @@ impl Resizing {
     fn new(attributes: &Attributes, linear: bool) -> Result<Self> {
         let [align_corners, half_pixel_centers] =
             [attributes.bool("align_corners")?, attributes.bool("half_pixel_centers")?];
-        require!(
-            !(align_corners && half_pixel_centers),
-            "If half_pixel_centers is True, align_corners must be False."
-        );
+        require!(!(align_corners && half_pixel_centers), "If half_pixel_centers is True, align_corners must be False.");
         Ok(Self { linear, align_corners, half_pixel_centers })
     }
 
