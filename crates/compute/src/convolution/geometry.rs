@@ -22,7 +22,7 @@ pub struct Geometry {
     pub kernel: Spatial,
     /// Steps of the window over the inner side.
     pub stride: Spatial,
-    /// Zeros around the inner side.
+    /// Zeros before the inner side. Those after it are as many as the outer side's size needs.
     pub padding: Spatial,
     /// Distance between the window's elements.
     pub dilation: Spatial,

@@ -1,12 +1,16 @@
 //! The three passes of a convolution and the gradient of its bias: the choice of the algorithm.
 //!
-//! Tensors are dense, in either memory order.
+//! Tensors are dense, in either memory order; weights may be in others (see [`products`]). Padding
+//! is what is before the first pixel: what is after the last follows from the sizes of both sides.
 
 use crate::context::Context;
 use crate::convolution::geometry::Geometry;
 use crate::convolution::{depthwise, products, winograd};
 use crate::error::Result;
 use crate::movement::copy;
+use crate::pointwise::expr::Expr;
+use crate::pointwise::function::Function;
+use crate::pointwise::kernel::{self, Input};
 use crate::scalar::Scalar;
 use crate::view::{Dims, View};
 use dml_engine::Verdict;
@@ -14,23 +18,44 @@ use winograd::Pass;
 
 /// Computes the outer side from the inner side: a convolution.
 pub fn forward(cx: &Context, g: &Geometry, inner: &View, weight: &View, out: &View, bias: Option<&View>) -> Result<()> {
+    forward_then(cx, g, inner, weight, out, bias, None)
+}
+
+/// [`forward`], and a function of each element of the result. Where the result is a matrix product
+/// that is computed before the result is stored.
+pub fn forward_then(
+    cx: &Context,
+    g: &Geometry,
+    inner: &View,
+    weight: &View,
+    out: &View,
+    bias: Option<&View>,
+    then: Option<&'static Function>,
+) -> Result<()> {
+    let finish = |cx: &Context| match then {
+        None => Ok(()),
+        Some(function) => kernel::run(cx, function, &[out], &[Input::Tensor(out.clone())], out.dtype),
+    };
     if out.numel() == 0 {
         return Ok(());
     }
     if g.inner.0 * taps(g) == 0 {
-        return fill(cx, out, bias);
+        fill(cx, out, bias)?;
+        return finish(cx);
     }
     let by_windows = |cx: &Context| depthwise::forward(cx, g, inner, weight, out, bias);
     if depthwise::is_supported(cx, g, inner, out) && cx.run_if_accepted(Verdict::Unoptimised, by_windows)? {
-        return Ok(());
+        return finish(cx);
     }
     let transformed = |cx: &Context| winograd::forward(cx, g, inner, weight, out, bias);
     if winograd::is_supported(cx, g, inner.dtype, Pass::Forward)
         && cx.run_if_accepted(Verdict::Optimised, transformed)?
     {
-        return Ok(());
+        return finish(cx);
     }
-    products::forward(g, inner, weight, out, bias).run(cx)
+    let mut product = products::forward(g, inner, weight, out, bias);
+    product.finish.then = then.map(Expr::from);
+    product.run(cx)
 }
 
 /// Computes the inner side from the outer side: the gradient of a convolution's input, and a

@@ -3,7 +3,9 @@
 //!
 //! Tensors are dense, in either memory order: `[image, channel, pixel]` (channels first) or
 //! `[image, pixel, channel]` (channels last), where a pixel is an index of all spatial dimensions
-//! together. Groups are the batch of the product. No dimension is empty.
+//! together. A weight is dense in any order in which its pixels follow each other at one distance,
+//! for example `[pixel, inner channel, outer channel]`. Groups are the batch of the product. No
+//! dimension is empty.
 
 use crate::convolution::geometry::Geometry;
 use crate::convolution::order::is_last;
@@ -250,10 +252,11 @@ pub fn backward_weight(g: &Geometry, inner: &View, outer: &View, out: &View) -> 
     let channels = Step { size: *ci, stride: x.channel };
     let digits = ((channels, !last), (images, true));
     let columns = windowed_operand(g, inner, ci * x.channel, digits, windows, Axis::Inner);
+    // The stride of the faster digit, and the slower digit if its stride does not follow from that.
     let (fastest, split) = match (taps, last) {
         (1, _) => (w.channel, None),
-        (_, false) => (w.pixel, None),
-        (_, true) => (w.channel, (!is_last(out)).then_some((*ci, w.pixel))),
+        (_, false) => (w.pixel, (*ci > 1 && w.channel != taps * w.pixel).then_some((taps, w.channel))),
+        (_, true) => (w.channel, (w.pixel != ci * w.channel).then_some((*ci, w.pixel))),
     };
     let output = Output { memory: out.into(), strides: [co * w.image, w.image, fastest], split };
     let finish = EpilogueOperands { out: output, alpha: Scalar::Int(1), bias: None, then: None };

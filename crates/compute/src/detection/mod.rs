@@ -1,5 +1,6 @@
-//! Object detection: suppression of overlapping boxes, pooling of regions, deformable convolution.
+//! Object detection: suppression of overlapping boxes, pooling and crops of regions, deformable convolution.
 
+pub mod crop_and_resize;
 pub mod deform_conv2d;
 pub mod nms;
 pub mod region;

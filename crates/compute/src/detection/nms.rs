@@ -24,11 +24,11 @@ const WORDS: u32 = 32;
 /// Boxes of a block.
 const BLOCK: u32 = 32 * WORDS;
 
-/// Whether each of the boxes (`[n, 4]`, contiguous) stays (u32, not 0 if it does). `order` is the
-/// boxes' order by descending score.
+/// Whether boxes stay (u32, not 0 if one does), for those of `boxes` (`[n, 4]`, contiguous) that
+/// `order` lists, by descending score.
 pub fn suppress(cx: &Context, boxes: &View, order: &View, threshold: f64) -> Result<View> {
-    let (n, number) = (boxes.sizes[0] as u32, accumulator(boxes.dtype));
-    let sorted = cx.empty(number, &boxes.sizes)?;
+    let (n, number) = (order.sizes[0] as u32, accumulator(boxes.dtype));
+    let sorted = cx.empty(number, &[i64::from(n), 4])?;
     let keep = cx.empty(DType::U32, &[i64::from(n)])?;
     let arguments = SortArguments { sorted: &sorted, keep: &keep, boxes, order, n };
     cx.run_threads(&SortSpec { dtype: boxes.dtype }, &arguments, u64::from(n))?;

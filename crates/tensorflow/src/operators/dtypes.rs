@@ -8,6 +8,16 @@ use dml_kernel::DType;
 /// Floats.
 pub const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64];
 
+/// Floats and int32, of convolutions.
+pub const CONVOLUTION: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I32];
+
+/// Floats of at most 32 bits.
+pub const HALF_FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16];
+
+/// What patches of images may be: what is only copied, beside integers.
+pub const MOVED_FLOATS: &[DType] =
+    &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::Bool, DType::C64, DType::C128];
+
 /// Floats and complex numbers.
 pub const FIELDS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::C64, DType::C128];
 

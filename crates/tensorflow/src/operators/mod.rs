@@ -10,32 +10,50 @@
 mod activations;
 mod arg_extrema;
 mod arithmetic;
+mod average_pooling;
 mod axes;
+mod batch_normalization;
 mod bias;
 mod bits;
 mod blocks;
+mod color;
 mod comparisons;
 mod complex_numbers;
+mod constants;
 mod conversion;
+mod convolution;
 mod counting;
+mod crop_and_resize;
+mod ctc;
+mod data_format;
 mod diagonals;
+mod dilation;
 mod division;
 mod dtypes;
 mod einsum;
+mod fake_quantization;
 mod fills;
 mod fourier;
+mod fused_convolution;
 mod gathering;
 mod index_access;
 mod inplace;
 mod joining;
 mod linear_algebra;
+mod local_response;
 mod losses;
+mod max_pooling;
+mod non_max_suppression;
 mod nonzero;
 mod one_hot;
 mod optimizers;
 mod padding;
+mod patches;
 mod permutations;
+mod pooling_window;
 mod products;
+mod projective_transform;
+mod quantize_dequantize;
 mod random;
 mod recurrent;
 mod reductions;
@@ -43,6 +61,7 @@ mod regions;
 mod registry;
 mod reinterpretation;
 mod repetition;
+mod resize;
 mod reversal;
 mod scans;
 mod scattering;
@@ -58,6 +77,7 @@ mod strided_slices;
 mod top_k;
 mod transcendental;
 mod variables;
+mod window;
 pub mod functions;
 
 pub use registry::{Kernel, Operator};
@@ -72,34 +92,51 @@ pub fn operators() -> Vec<Operator> {
         activations::operators(),
         arg_extrema::operators(),
         arithmetic::operators(),
+        average_pooling::operators(),
+        batch_normalization::operators(),
         bias::operators(),
         bits::operators(),
         blocks::operators(),
+        color::operators(),
         comparisons::operators(),
         complex_numbers::operators(),
         conversion::operators(),
+        convolution::operators(),
         counting::operators(),
+        crop_and_resize::operators(),
+        ctc::operators(),
+        data_format::operators(),
         diagonals::operators(),
+        dilation::operators(),
         division::operators(),
         einsum::operators(),
+        fake_quantization::operators(),
         fills::operators(),
         fourier::operators(),
+        fused_convolution::operators(),
         gathering::operators(),
         inplace::operators(),
         joining::operators(),
         linear_algebra::operators(),
+        local_response::operators(),
         losses::operators(),
+        max_pooling::operators(),
+        non_max_suppression::operators(),
         nonzero::operators(),
         one_hot::operators(),
         optimizers::operators(),
         padding::operators(),
+        patches::operators(),
         permutations::operators(),
         products::operators(),
+        projective_transform::operators(),
+        quantize_dequantize::operators(),
         random::operators(),
         recurrent::operators(),
         reductions::operators(),
         reinterpretation::operators(),
         repetition::operators(),
+        resize::operators(),
         reversal::operators(),
         scans::operators(),
         scattering::operators(),

@@ -48,7 +48,7 @@ const THREADS: u32 = 256;
 /// Maximum number of tiles that an invocation adds one after the other.
 const TILES_PER_INVOCATION: i64 = 64;
 
-/// The gradient of the weight, `[channel, 1, taps..]` in row-major order.
+/// The gradient of the weight, `[channel, 1, taps..]`, whose taps follow each other at one distance.
 pub fn backward_weight(cx: &Context, g: &Geometry, inner: &View, outer: &View, out: &View) -> Result<()> {
     let (axes, rank, channels) = (axes(g), g.kernel.len(), g.groups);
     let limits = Limits::of(cx.device.info());
@@ -115,12 +115,12 @@ pub fn backward_weight(cx: &Context, g: &Geometry, inner: &View, outer: &View, o
         let operations = multiply_adds(sums.dtype, (outer.numel() * taps) as u64);
         cx.run_with_cost(spec, &arguments, [blocks[0], blocks[1], slices as u32], operations)
     };
-    if slices == 1 {
+    let rows = out.as_strided(&[channels, taps], &[out.strides[0], out.strides[out.dim() - 1]], 0);
+    if slices == 1 && rows.is_contiguous() {
         return run(&spec, out);
     }
     let sums = cx.empty(accumulator(inner.dtype), &[slices, channels, taps])?;
     run(&Spec { sums: sums.dtype, ..spec }, &sums)?;
-    let rows = out.as_strided(&[channels, taps], &[taps, 1], 0);
     sum_into(cx, &sums, &rows, Axes::of_dims(&[0], 3, false))
 }
 

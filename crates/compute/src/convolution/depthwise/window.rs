@@ -87,8 +87,7 @@ fn run(cx: &Context, g: &Geometry, pass: Pass, tensors: [&View; 3], bias: Option
     counts[along] = tile.count(size);
     let threads = others * counts[along];
     // Transposed, so that neighbouring invocations read adjacent weights.
-    let filters = if last { Some(by_taps(cx, weight, channels)?) } else { None };
-    let filters = filters.as_ref().unwrap_or(weight);
+    let filters = if last { by_taps(cx, weight, channels)? } else { by_channels(cx, weight, channels)? };
     let spec = Spec {
         dtype: source.dtype,
         weight: filters.dtype,
@@ -102,7 +101,7 @@ fn run(cx: &Context, g: &Geometry, pass: Pass, tensors: [&View; 3], bias: Option
     let arguments = Arguments {
         out,
         source,
-        weight: filters,
+        weight: &filters,
         bias,
         bias_step: bias.map(|bias| bias.strides[0] as u32),
         threads: threads as u32,
@@ -117,10 +116,22 @@ fn run(cx: &Context, g: &Geometry, pass: Pass, tensors: [&View; 3], bias: Option
     cx.run_with_cost(&spec, &arguments, dense::groups(threads as u64), operations)
 }
 
-/// Filters transposed to `[tap, channel]`, in the dtype of accumulators.
+/// Filters as `[tap, channel]` in row-major order, in the dtype of accumulators.
 fn by_taps(cx: &Context, weight: &View, channels: i64) -> Result<View> {
     let taps = weight.numel() / channels;
-    let filters = cx.empty(accumulator(weight.dtype), &[taps, channels])?;
-    copy::device_copy(cx, &weight.as_strided(&[taps, channels], &[1, taps], 0), &filters)?;
-    Ok(filters)
+    let dtype = accumulator(weight.dtype);
+    let filters = weight.as_strided(&[taps, channels], &[weight.strides[weight.dim() - 1], weight.strides[0]], 0);
+    if filters.dtype == dtype && filters.is_contiguous() {
+        return Ok(filters);
+    }
+    let copied = cx.empty(dtype, &[taps, channels])?;
+    copy::device_copy(cx, &filters, &copied)?;
+    Ok(copied)
+}
+
+/// Filters as `[channel, tap]` in row-major order.
+fn by_channels(cx: &Context, weight: &View, channels: i64) -> Result<View> {
+    let taps = weight.numel() / channels;
+    let strides = [weight.strides[0], weight.strides[weight.dim() - 1]];
+    copy::as_contiguous(cx, &weight.as_strided(&[channels, taps], &strides, 0))
 }

@@ -1,0 +1,19 @@
+//! Numbers of the host on the device.
+
+use super::Call;
+use crate::error::Result;
+use dml_compute::{Scalar, View, host};
+use dml_kernel::DType;
+
+/// Copies numbers to scratch memory of the device, as a vector of a real dtype.
+pub fn vector(call: &Call, dtype: DType, numbers: &[Scalar]) -> Result<View> {
+    let cx = call.cx();
+    let row = cx.empty(dtype, &[numbers.len() as i64])?;
+    let size = dtype.bytes() as usize;
+    let bytes: Vec<u8> =
+        numbers.iter().flat_map(|&number| host::bits(dtype, number).to_le_bytes()[..size].to_vec()).collect();
+    if !bytes.is_empty() {
+        cx.upload(row.data, &bytes)?;
+    }
+    Ok(row)
+}
