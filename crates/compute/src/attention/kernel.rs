@@ -360,9 +360,14 @@ impl<'b> Gradient<'_, 'b> {
                         Some((weights, factors()))
                     };
                     let slopes = worker.product(&left, &right, column0, o.depth2);
-                    let (weights, factors) = waiting.unwrap_or_else(|| (worker.load_weights(), factors()));
+                    let (weights, factors) = waiting.map_or_else(|| (None, factors()), |(w, f)| (Some(w), f));
                     let slopes = scaled(&slopes, factors.as_ref());
                     let slopes = worker.with_queries(&slopes, column0, deltas, |g, delta| (g - delta) * o.scale);
+                    let Some(weights) = weights else {
+                        worker.scale_stored(&slopes);
+                        worker.accumulate_stored(&x(), column0);
+                        return;
+                    };
                     scaled(&weights, Some(&slopes))
                 }
                 _ => scaled(&weights, factors().as_ref()),

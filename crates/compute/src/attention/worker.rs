@@ -468,10 +468,12 @@ impl<'b> Worker<'b> {
         self.weights.store(at, self.b.vector(&column));
     }
 
-    /// The weights that this invocation stored last.
-    pub fn load_weights(&self) -> Patch<'b> {
-        let columns: Vec<Value> = (0..PATCH).map(|j| self.weights.load(self.weights_at(j))).collect();
-        (0..PATCH as u8).map(|i| columns.iter().map(|column| column.lane(i)).collect()).collect()
+    /// Multiplies the weights that this invocation stored by factors, a column at a time.
+    pub fn scale_stored(&self, factors: &Patch<'b>) {
+        for j in 0..PATCH {
+            let factors = factors.iter().map(|row| row[j as usize]);
+            self.replace_column(self.b.u32(j), |weights| weights.iter().zip(factors).map(|(&w, f)| w * f).collect());
+        }
     }
 
     /// Accumulates `weights @ x[column0..]`.
