@@ -1,6 +1,7 @@
 //! One workgroup of attention: products of tiles that are staged in shared memory, and the
 //! accumulators.
 
+use crate::attention::dropout::DropoutParams;
 use crate::attention::matrix::Plane;
 use crate::attention::prefetch::{Loads, Prefetch};
 use crate::attention::shared_memory::{pitch, shared, swizzled};
@@ -355,16 +356,19 @@ impl<'b> Worker<'b> {
 
     /// Draws which weights are kept. Four neighbouring keys of a query share a block of random
     /// words, so that every launch draws the same numbers.
-    pub fn drawn(
-        &self,
-        column0: Value<'b>,
-        [seed, offset]: [Value<'b>; 2],
-        head: Value<'b>,
-        keep: Value<'b>,
-    ) -> Drawn<'b> {
+    pub fn drawn(&self, column0: Value<'b>, dropout: &DropoutParams<'b>, head: Value<'b>) -> Drawn<'b> {
+        let DropoutParams { seed, offset, keep, .. } = *dropout;
         let transposed = self.spec.role.transposed();
         let (queries, keys) = if transposed { (self.columns, self.rows) } else { (self.rows, self.columns) };
-        let [seed, offset] = [seed, offset].map(|x| x.bitcast(ScalarType::U64));
+        // What does not depend on the column compilers compute before the loop, and keep: where
+        // registers are few it depends on a zero of the column. (There are less than 2^31.)
+        let (start, head) = if self.spec.few_registers {
+            let zero = column0 >> 31;
+            (zero, head + zero)
+        } else {
+            (self.b.u32(0), head)
+        };
+        let [seed, offset] = [seed, offset].map(|state| state.load(start).bitcast(ScalarType::U64));
         let halves = |x: Value<'b>| [x.cast(ScalarType::U32), (x >> 32).cast(ScalarType::U32)];
         let zero = self.b.u32(0);
         let wide = |x: Value<'b>| x.cast(ScalarType::U64);
