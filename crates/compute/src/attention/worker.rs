@@ -374,21 +374,23 @@ impl<'b> Worker<'b> {
         let wide = |x: Value<'b>| x.cast(ScalarType::U64);
         let blocks = wide((keys + (PATCH - 1)) / PATCH);
         // Of the patch's query `of_patch`, whether the weights of its four keys are kept.
-        let drawn = |of_patch: Value<'b>| {
+        let drawn = |of_patch: Value<'b>, key_words: [Value<'b>; 2]| {
             let (row, column) = (self.row(0), self.column(column0, 0));
             let (query, key) = if transposed { (column + of_patch, row) } else { (row + of_patch, column) };
             let line = wide(head) * wide(queries) + wide(query);
             let [low, high] = halves(offset + line * blocks + wide(key / PATCH));
-            let words = philox(self.b, [low, high, zero, zero], halves(seed));
+            let words = philox(self.b, [low, high, zero, zero], key_words);
             unit(words, DType::F32).into_iter().map(|u| u.lt(keep)).collect::<Vec<_>>()
         };
         if !self.spec.few_registers {
-            return Drawn::Conditions((0..PATCH).map(|query| drawn(self.b.u32(query))).collect());
+            return Drawn::Conditions((0..PATCH).map(|query| drawn(self.b.u32(query), halves(seed))).collect());
         }
-        // One query's random words exist at a time.
+        // One query's random words exist at a time, and the keys of its rounds: a zero that comes
+        // of the query before is added.
         let all = self.b.var(zero);
-        self.b.for_(0u32, self.b.u32(PATCH), 1, |query| {
-            for (key, kept) in drawn(query).into_iter().enumerate() {
+        self.repeat(PATCH, 1, |query| {
+            let zero = all.get() >> (PATCH * PATCH);
+            for (key, kept) in drawn(query, halves(seed).map(|half| half + zero)).into_iter().enumerate() {
                 let bit = kept.select(self.b.u32(1 << key), 0) << (query * PATCH);
                 all.set(all.get() | bit);
             }

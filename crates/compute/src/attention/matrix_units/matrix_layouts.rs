@@ -257,6 +257,21 @@ mod tests {
     }
 
     #[test]
+    fn vendors_have_layouts_without_a_trial() {
+        let units = |shape, lanes| Units { shape, lanes, emulated: false, small: false, bytes: 2, transposes: true };
+        let of = |units, vendor| MatrixLayouts::of_vendor(units, vendor).expect("a layout");
+        let nvidia = of(units([16; 3], 32), "NVIDIA");
+        assert_eq!(nvidia, MatrixLayouts { emulated: false, ..MatrixLayouts::emulated(units([16; 3], 32)) });
+        // An invocation has a column of all rows, or of every fourth.
+        for (shape, lanes, vendor, rows) in [([8, 16, 16], 16, "Intel", 8), ([16; 3], 64, "AMD", 4)] {
+            let layouts = of(units(shape, lanes), vendor);
+            assert_eq!([0, 1].map(|axis| layouts.sums.lines_of_lane(axis)), [rows, 1]);
+            assert_eq!(layouts.sums.lane_of_neighbour(1), 1);
+            assert!(!layouts.accumulator_is_operand());
+        }
+    }
+
+    #[test]
     fn components_are_the_nearest_numbers() {
         let mut numbers: Vec<f32> = (0..256).map(between_neighbours).collect();
         numbers.extend([0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, 1e-40, -1.7e-3, 3.3895e38]);
