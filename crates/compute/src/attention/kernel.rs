@@ -9,7 +9,7 @@
 //! every workgroup owns its rows: no two workgroups add to the same element, so results are
 //! deterministic.
 
-use crate::attention::dropout::{Dropout, DropoutParams};
+use crate::attention::dropout::Dropout;
 use crate::attention::matrix::{Matrix, Plane};
 use crate::attention::spec::{PATCH, Role, Spec};
 use crate::attention::worker::{Drawn, Patch, Worker, scaled};
@@ -161,10 +161,7 @@ impl<'b> Parameters<'b> {
         column0: Value<'b>,
         query: Value<'b>,
     ) -> impl Fn() -> Option<Patch<'b>> {
-        let draw = move || {
-            let DropoutParams { seed, offset, keep, .. } = self.dropout.as_ref()?;
-            Some(worker.drawn(column0, [seed.load(0), offset.load(0)], query, *keep))
-        };
+        let draw = move || Some(worker.drawn(column0, self.dropout.as_ref()?, query));
         let early = worker.spec.few_registers.then(draw).flatten();
         move || {
             let late = if early.is_none() { draw() } else { None };
@@ -181,9 +178,7 @@ impl<'b> Parameters<'b> {
         column0: Value<'b>,
         query: Value<'b>,
     ) -> impl Fn(Value<'b>, [Value<'b>; 2]) -> Value<'b> {
-        let drawn = self.dropout.as_ref().map(|DropoutParams { seed, offset, keep, .. }| {
-            worker.drawn(column0, [seed.load(0), offset.load(0)], query, *keep)
-        });
+        let drawn = self.dropout.as_ref().map(|dropout| worker.drawn(column0, dropout, query));
         move |weight, place| match (&drawn, &self.dropout) {
             (Some(Drawn::Bits(drawn)), Some(dropout)) => weight * worker.dropout_factor(*drawn, place, dropout.boost),
             _ => weight,
@@ -360,9 +355,14 @@ impl<'b> Gradient<'_, 'b> {
                         Some((weights, factors()))
                     };
                     let slopes = worker.product(&left, &right, column0, o.depth2);
-                    let (weights, factors) = waiting.unwrap_or_else(|| (worker.load_weights(), factors()));
+                    let (weights, factors) = waiting.map_or_else(|| (None, factors()), |(w, f)| (Some(w), f));
                     let slopes = scaled(&slopes, factors.as_ref());
                     let slopes = worker.with_queries(&slopes, column0, deltas, |g, delta| (g - delta) * o.scale);
+                    let Some(weights) = weights else {
+                        worker.scale_stored(&slopes);
+                        worker.accumulate_stored(&x(), column0);
+                        return;
+                    };
                     scaled(&weights, Some(&slopes))
                 }
                 _ => scaled(&weights, factors().as_ref()),

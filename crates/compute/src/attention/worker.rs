@@ -1,6 +1,7 @@
 //! One workgroup of attention: products of tiles that are staged in shared memory, and the
 //! accumulators.
 
+use crate::attention::dropout::DropoutParams;
 use crate::attention::matrix::Plane;
 use crate::attention::prefetch::{Loads, Prefetch};
 use crate::attention::shared_memory::{pitch, shared, swizzled};
@@ -355,36 +356,41 @@ impl<'b> Worker<'b> {
 
     /// Draws which weights are kept. Four neighbouring keys of a query share a block of random
     /// words, so that every launch draws the same numbers.
-    pub fn drawn(
-        &self,
-        column0: Value<'b>,
-        [seed, offset]: [Value<'b>; 2],
-        head: Value<'b>,
-        keep: Value<'b>,
-    ) -> Drawn<'b> {
+    pub fn drawn(&self, column0: Value<'b>, dropout: &DropoutParams<'b>, head: Value<'b>) -> Drawn<'b> {
+        let DropoutParams { seed, offset, keep, .. } = *dropout;
         let transposed = self.spec.role.transposed();
         let (queries, keys) = if transposed { (self.columns, self.rows) } else { (self.rows, self.columns) };
-        let [seed, offset] = [seed, offset].map(|x| x.bitcast(ScalarType::U64));
+        // What does not depend on the column compilers compute before the loop, and keep: where
+        // registers are few it depends on a zero of the column. (There are less than 2^31.)
+        let (start, head) = if self.spec.few_registers {
+            let zero = column0 >> 31;
+            (zero, head + zero)
+        } else {
+            (self.b.u32(0), head)
+        };
+        let [seed, offset] = [seed, offset].map(|state| state.load(start).bitcast(ScalarType::U64));
         let halves = |x: Value<'b>| [x.cast(ScalarType::U32), (x >> 32).cast(ScalarType::U32)];
         let zero = self.b.u32(0);
         let wide = |x: Value<'b>| x.cast(ScalarType::U64);
         let blocks = wide((keys + (PATCH - 1)) / PATCH);
         // Of the patch's query `of_patch`, whether the weights of its four keys are kept.
-        let drawn = |of_patch: Value<'b>| {
+        let drawn = |of_patch: Value<'b>, key_words: [Value<'b>; 2]| {
             let (row, column) = (self.row(0), self.column(column0, 0));
             let (query, key) = if transposed { (column + of_patch, row) } else { (row + of_patch, column) };
             let line = wide(head) * wide(queries) + wide(query);
             let [low, high] = halves(offset + line * blocks + wide(key / PATCH));
-            let words = philox(self.b, [low, high, zero, zero], halves(seed));
+            let words = philox(self.b, [low, high, zero, zero], key_words);
             unit(words, DType::F32).into_iter().map(|u| u.lt(keep)).collect::<Vec<_>>()
         };
         if !self.spec.few_registers {
-            return Drawn::Conditions((0..PATCH).map(|query| drawn(self.b.u32(query))).collect());
+            return Drawn::Conditions((0..PATCH).map(|query| drawn(self.b.u32(query), halves(seed))).collect());
         }
-        // One query's random words exist at a time.
+        // One query's random words exist at a time, and the keys of its rounds: a zero that comes
+        // of the query before is added.
         let all = self.b.var(zero);
-        self.b.for_(0u32, self.b.u32(PATCH), 1, |query| {
-            for (key, kept) in drawn(query).into_iter().enumerate() {
+        self.repeat(PATCH, 1, |query| {
+            let zero = all.get() >> (PATCH * PATCH);
+            for (key, kept) in drawn(query, halves(seed).map(|half| half + zero)).into_iter().enumerate() {
                 let bit = kept.select(self.b.u32(1 << key), 0) << (query * PATCH);
                 all.set(all.get() | bit);
             }
@@ -468,10 +474,12 @@ impl<'b> Worker<'b> {
         self.weights.store(at, self.b.vector(&column));
     }
 
-    /// The weights that this invocation stored last.
-    pub fn load_weights(&self) -> Patch<'b> {
-        let columns: Vec<Value> = (0..PATCH).map(|j| self.weights.load(self.weights_at(j))).collect();
-        (0..PATCH as u8).map(|i| columns.iter().map(|column| column.lane(i)).collect()).collect()
+    /// Multiplies the weights that this invocation stored by factors, a column at a time.
+    pub fn scale_stored(&self, factors: &Patch<'b>) {
+        for j in 0..PATCH {
+            let factors = factors.iter().map(|row| row[j as usize]);
+            self.replace_column(self.b.u32(j), |weights| weights.iter().zip(factors).map(|(&w, f)| w * f).collect());
+        }
     }
 
     /// Accumulates `weights @ x[column0..]`.

@@ -64,8 +64,8 @@ impl MatrixLayouts {
             return Ok(Some(MatrixLayouts::emulated(units)));
         }
         if DRY_RUN.get() == Some(true) {
-            // A trial would find nothing. The layout changes some indices of the code alone.
-            return Ok(Some(MatrixLayouts { emulated: false, ..MatrixLayouts::emulated(units) }));
+            // A trial would find nothing.
+            return Ok(MatrixLayouts::of_vendor(units, &cx.device.info().vendor));
         }
         let Some(found) = LAYOUT_CACHE.get(cx.device.index()) else { return Ok(None) };
         let found = &found[usize::from(dtype == DType::BF16)];
@@ -83,6 +83,19 @@ impl MatrixLayouts {
             tracing::warn!("{}: who holds what of a matrix of {dtype} is not known", cx.device.info().name);
         }
         Ok(*found.get_or_init(|| layouts))
+    }
+
+    /// The layout that a trial finds on the vendor's adapters, as far as it matters to compilers:
+    /// AMD's (RDNA4's rows in another order) and Intel's have a line of a matrix across the lanes,
+    /// and no left operand that an accumulator can become. (Seen in Mesa's lowerings.)
+    fn of_vendor(units: Units, vendor: &str) -> Option<MatrixLayouts> {
+        let quads = MatrixLayouts { emulated: false, ..MatrixLayouts::emulated(units) };
+        if vendor == "NVIDIA" {
+            return Some(quads);
+        }
+        let Units { shape: [m, n, _], lanes, .. } = units;
+        let sums = ComponentMap::found([m, n], lanes, |lane, i| [lane / n + lanes / n * i, lane % n])?;
+        Some(MatrixLayouts { sums, left: None, ..quads })
     }
 
     /// Whether an accumulator can become a left operand in registers.
@@ -241,6 +254,21 @@ mod tests {
         let groups = [numbers.len() as u32, 1, 1];
         run(&b.finish(), groups, 8, &mut [Argument::Memory(&mut bytes), Argument::Memory(&mut results)]);
         results.chunks_exact(4).map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
+    }
+
+    #[test]
+    fn vendors_have_layouts_without_a_trial() {
+        let units = |shape, lanes| Units { shape, lanes, emulated: false, small: false, bytes: 2, transposes: true };
+        let of = |units, vendor| MatrixLayouts::of_vendor(units, vendor).expect("a layout");
+        let nvidia = of(units([16; 3], 32), "NVIDIA");
+        assert_eq!(nvidia, MatrixLayouts { emulated: false, ..MatrixLayouts::emulated(units([16; 3], 32)) });
+        // An invocation has a column of all rows, or of every fourth.
+        for (shape, lanes, vendor, rows) in [([8, 16, 16], 16, "Intel", 8), ([16; 3], 64, "AMD", 4)] {
+            let layouts = of(units(shape, lanes), vendor);
+            assert_eq!([0, 1].map(|axis| layouts.sums.lines_of_lane(axis)), [rows, 1]);
+            assert_eq!(layouts.sums.lane_of_neighbour(1), 1);
+            assert!(!layouts.accumulator_is_operand());
+        }
     }
 
     #[test]

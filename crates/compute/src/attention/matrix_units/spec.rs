@@ -2,6 +2,7 @@
 
 use crate::attention::matrix_units::matrix_layouts::MatrixLayouts;
 use crate::attention::matrix_units::tile::Tile;
+use crate::matmul::operand::VECTOR_16_BIT;
 use crate::primitives::registers::{Kept, Loads};
 use dml_engine::RegisterFile;
 use dml_kernel::{DType, ScalarType};
@@ -110,23 +111,41 @@ impl Spec {
         let sums = rows * (results + scores) / lanes;
         // A row of a matrix, or an equal part of the matrix.
         let whole_rows = registers.is_some_and(|file| file.whole_rows);
-        let of_matrix = if whole_rows { k / 2 } else { m * k / 2 / lanes };
-        let left = if rows_in_registers { rows / m * (depth / k) * of_matrix } else { 0 };
+        let [of_left, of_right] = if whole_rows { [k / 2; 2] } else { [m, n].map(|lines| lines * k / 2 / lanes) };
+        let left = if rows_in_registers { rows / m * (depth / k) * of_left } else { 0 };
         // The columns' matrices of a step along k.
-        let right = columns / n * of_matrix;
+        let right = columns / n * of_right;
+        let stages = [0, 1].map(|which| self.elements_of_stage(which));
         let beside = if whole_rows {
             // The weights' gradients as operands.
-            if slopes { 2 * (rows / m) * (columns / k) * of_matrix } else { 0 }
+            if slopes { 2 * (rows / m) * (columns / k) * of_left } else { 0 }
         } else {
             // For each row of an invocation's components: maxima before and now, a partial sum, and
             // a factor; or in the gradients the saved numbers.
             let rows_of_invocation = rows / m * self.layouts.sums.lines_of_lane(0);
             let numbers = if self.role == Role::Forward { 4 } else { 2 } * rows_of_invocation;
+            // The indices of these rows, which masks and biases need.
+            let indices = if self.causal || self.bias.is_some() { rows_of_invocation } else { 0 };
             // The next step's elements of the columns' matrices, in words of two.
-            let stages = columns * (self.depth + self.width) / 2 / self.threads();
-            numbers + stages + if self.dropout { RANDOM } else { 0 }
+            let staged = stages.iter().sum::<u32>() / 2;
+            let BoundsChecks { columns, depth, width } = self.bounds_checks;
+            let limits = [columns, depth, width].map(u32::from).iter().sum::<u32>();
+            numbers + indices + staged + limits + if self.dropout { RANDOM } else { 0 }
         };
-        Kept { bytes: 4, elements: sums + left + right + beside, loaded: (4, Loads::Vectors) }
+        let biases = if self.bias.is_some() { rows * columns / lanes } else { 0 };
+        let of_stage = |(&stage, aligned)| if aligned { 0 } else { stage };
+        let single = biases + stages.iter().zip(self.aligned[1]).map(of_stage).sum::<u32>();
+        let loaded = if whole_rows || single == 0 { (4, Loads::Vectors) } else { (single, Loads::Elements) };
+        Kept { bytes: 4, elements: sums + left + right + beside, loaded }
+    }
+
+    /// Elements of one of the columns' matrices that an invocation fetches for a step: whole
+    /// vectors, of two rows if they are transposed.
+    fn elements_of_stage(&self, which: usize) -> u32 {
+        let [_, along_rows] = self.products_of_columns();
+        let together = if self.layouts.transposes && along_rows[which] { 2 } else { 1 };
+        let load = together * VECTOR_16_BIT;
+        (self.tile.columns * [self.depth, self.width][which] / load).div_ceil(self.threads()) * load
     }
 
     /// Which of the columns' two matrices are multiplied along their rows' elements, and which
