@@ -13,7 +13,7 @@ use crate::memory::Memory;
 
 const AT: u64 = 0x10_0000;
 
-fn dispatch() -> Dispatch {
+pub fn dispatch() -> Dispatch {
     Dispatch {
         generation: Generation::Xe,
         number: 1,

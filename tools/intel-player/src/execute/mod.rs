@@ -17,6 +17,8 @@ pub mod message;
 mod message_tests;
 pub mod region;
 pub mod run;
+#[cfg(test)]
+mod run_tests;
 pub mod surface;
 pub mod thread;
 
