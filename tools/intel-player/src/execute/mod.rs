@@ -20,6 +20,7 @@ pub mod run;
 #[cfg(test)]
 mod run_tests;
 pub mod surface;
+pub mod systolic;
 pub mod thread;
 
 pub use run::run_workgroup;

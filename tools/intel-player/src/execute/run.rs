@@ -1,12 +1,12 @@
 //! Runs the threads of a workgroup.
 
 use super::thread::Thread;
-use super::{Group, Outcome, Trap, fast, float, integer, message};
+use super::{Group, Outcome, Trap, fast, float, integer, message, systolic};
 use crate::dispatch::Dispatch;
 use crate::fault::{Fault, FaultKind};
 use crate::isa::file;
 use crate::isa::instruction::{Instruction, Operation, Place, Plan};
-use crate::isa::{Program, sources};
+use crate::isa::{Generation, Program, sources};
 use crate::memory::Memory;
 use crate::report::{Counts, Options};
 
@@ -60,7 +60,9 @@ fn start(dispatch: &Dispatch, id: [u32; 3], number: u32) -> Thread {
     if dispatch.scratch() > 0 {
         // As a power of two from 1 KiB on.
         thread.set_word(12, (dispatch.scratch() / 1024).trailing_zeros());
-        thread.set_word(20, message::SCRATCH_START + number * dispatch.scratch() as u32);
+        let start = message::SCRATCH_START + number * dispatch.scratch() as u32;
+        let in_surface = dispatch.generation == Generation::XeHpg;
+        thread.set_word(20, if in_surface { message::scratch_surface(number) } else { start });
     }
     let own = number as usize * dispatch.own_bytes;
     let (common, own) = (&dispatch.common[..], &dispatch.own[own..own + dispatch.own_bytes]);
@@ -170,6 +172,9 @@ pub fn compute(it: &Instruction, thread: &mut Thread) -> Outcome {
             return Ok(());
         }
         _ => {}
+    }
+    if it.operation == Operation::Dpas {
+        return systolic::run(thread, it, mask);
     }
     let count = sources(it.operation, it.condition);
     let used = &it.source[..count];

@@ -72,6 +72,7 @@ pub(super) fn operation(number: u64) -> Option<Operation> {
         79 => Subb,
         82 => Add3,
         88 => Dp4a,
+        89 => Dpas,
         91 => Mad,
         96 => Nop,
         97 => Mov,
@@ -98,7 +99,7 @@ pub(super) fn operation(number: u64) -> Option<Operation> {
 }
 
 /// The type of a number: the size in its lower two bits, then signed, then floating point.
-fn kind(number: u64, immediate: bool) -> Result<Type, String> {
+pub(super) fn kind(number: u64, immediate: bool) -> Result<Type, String> {
     use Type::*;
     Ok(match (number, immediate) {
         (0, false) => UB,
@@ -106,6 +107,7 @@ fn kind(number: u64, immediate: bool) -> Result<Type, String> {
         (0, true) => UV,
         (4, true) => V,
         (8, true) => VF,
+        (13, _) => BF,
         (1, _) => UW,
         (2, _) => UD,
         (3, _) => UQ,
@@ -199,6 +201,10 @@ pub fn decode(generation: Generation, words: &[u32], at: u32) -> Result<Instruct
         (it.saturate, it.accumulate) = (false, false);
         // Of `sync` it is the function.
         it.condition = if operation == Operation::Sync { it.condition } else { 0 };
+        return Ok(it);
+    }
+    if operation == Operation::Dpas {
+        super::systolic::operands(bits, &mut it)?;
         return Ok(it);
     }
     if nine {
