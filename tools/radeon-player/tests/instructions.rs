@@ -403,6 +403,38 @@ fn products_of_parts() {
 }
 
 #[test]
+fn halves_of_integers() {
+    // v_mad_u32_u16 v8, v4, v5, v6 op_sel:[1,0,0,0]
+    // v_mad_i32_i16 v9, v4, v5, v6 op_sel:[0,1,0,0]
+    // v_mov_b32 v10, v7
+    // v_mad_u16 v10, v4, v5, v6 op_sel:[0,1,1,1]
+    // v_pack_b32_f16 v11, v4, v5 op_sel:[1,0,0]
+    let code = [
+        0xd773_0808,
+        0x041a_0b04,
+        0xd775_1009,
+        0x041a_0b04,
+        0x7e14_0307,
+        0xd740_700a,
+        0x041a_0b04,
+        0xd711_080b,
+        0x0002_0b04,
+    ];
+    for generation in [Generation::Rdna1, Generation::Rdna2] {
+        check(generation, &code, |a, _, _| {
+            let (low, high) = (a.map(|word| word & 0xffff), a.map(|word| word >> 16));
+            let signed = |half: u32| i32::from(half as i16);
+            [
+                (high[0] * low[1]).wrapping_add(a[2]),
+                signed(low[0]).wrapping_mul(signed(high[1])).wrapping_add(a[2] as i32) as u32,
+                low[3] | (low[0] * high[1] + high[2]) << 16,
+                high[0] | low[1] << 16,
+            ]
+        });
+    }
+}
+
+#[test]
 fn small_floats_and_barriers() {
     // s_cmp_eq_u32 0, 1
     // s_barrier_signal_isfirst -1
