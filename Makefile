@@ -224,11 +224,11 @@ smoke-radeon smoke-intel: smoke-%: test-system $(package)
 	scripts/$*.sh $(GPU) $(py) -m pytest -n $(JOBS) --dist loadfile -m smoke $(PLAYED_TESTS)
 fuzz-radeon fuzz-intel: fuzz-%: test-system $(package)
 	scripts/$*.sh $(GPU) $(py) -m tests.fuzz --seconds $(SECONDS) --device dml --jobs $(JOBS)
-# What runs at every commit: the smoke tests and the recorded bits of pointwise results on a Radeon, one folder of
+# What runs at every commit: the smoke tests and the recorded bits of pointwise results on a Radeon, two folders of
 # smoke tests on Intel, whose driver compiles more slowly.
 ci-radeon: smoke-radeon
 	scripts/radeon.sh $(GPU) $(py) -m pytest -n $(JOBS) --dist load tests/pointwise/test_bits.py
-ci-intel: PLAYED_TESTS = tests/matmul
+ci-intel: PLAYED_TESTS = tests/products tests/reduction
 ci-intel: smoke-intel
 
 # Installs what it needs itself. Wine's prefix and what is built are in target.

@@ -212,8 +212,8 @@ impl Operation {
 /// What a message has beside registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Message {
-    /// The shared function it goes to; of `bfn` its results for each choice of three bits; of `dpas`
-    /// the rows of its result.
+    /// The shared function it goes to; of `bfn` its results for each choice of three bits; of
+    /// `dpas` the rows of its result.
     pub function: u8,
     /// The descriptor; none if it is in `a0.0`.
     pub descriptor: Option<u32>,
