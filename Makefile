@@ -48,7 +48,8 @@ help:
 	@echo "make gpus   compile the kernels of all tests with the drivers of GPUs that are not at hand, and write docs/reference/gpus.md; see scripts/other-gpus.sh --help"
 	@echo "make smoke-gpus  compile those of the small set of tests for GPUS=\"navi31 skl\""
 	@echo "make test-radeon  run every test on a Radeon that the processor plays, GPU=navi31 SHARD=0/20; see scripts/radeon.sh --help"
-	@echo "make smoke-radeon  the small set of them; make fuzz-radeon: random calls there, SECONDS=600"
+	@echo "make test-intel  run every test on an Intel GPU that the processor plays, GPU=tgl SHARD=0/20; see scripts/intel.sh --help"
+	@echo "make smoke-radeon, make smoke-intel  the small set of them; make fuzz-radeon, make fuzz-intel: random calls there, SECONDS=600"
 	@echo "make test-windows  build the crates for Windows and run their tests under Wine; see scripts/windows.sh --help"
 	@echo "make test-hlsl  compile the smoke tests' kernels as HLSL and run them so; DXC=libdxcompiler.so HLSL_TESTS=tests for all"
 	@echo "make lint   check the style of Rust and Python"
@@ -231,20 +232,23 @@ gpus: test-system $(package)
 smoke-gpus: test-system $(package)
 	$(py) -m tests.gpus $(GPUS) --tests "-m smoke" --no-bench --jobs $(shell nproc)
 
-# RADV's machine code for that GPU, executed: docs/design/radeon-player.md. SHARD=0/20 or RADEON_TESTS=tests/pointwise
-# chooses a part.
-GPU ?= navi31
-RADEON_TESTS ?=
-.PHONY: test-radeon smoke-radeon ci-radeon fuzz-radeon
-test-radeon: test-system $(package)
-	$(if $(SHARD),TEST_SHARD=$(SHARD)) scripts/radeon.sh $(GPU) $(py) -m pytest -n $(JOBS) --dist loadfile $(RADEON_TESTS)
-smoke-radeon: test-system $(package)
-	scripts/radeon.sh $(GPU) $(py) -m pytest -n $(JOBS) --dist loadfile -m smoke $(RADEON_TESTS)
-fuzz-radeon: test-system $(package)
-	scripts/radeon.sh $(GPU) $(py) -m tests.fuzz --seconds $(SECONDS) --device dml --jobs $(JOBS)
-# What runs at every commit: the smoke tests, and the recorded bits of pointwise results.
+# The machine code of RADV and of ANV for a GPU, executed: docs/design/radeon-player.md and intel-player.md.
+# SHARD=0/20 or PLAYED_TESTS=tests/pointwise chooses a part.
+test-radeon smoke-radeon fuzz-radeon ci-radeon: GPU ?= navi31
+test-intel smoke-intel fuzz-intel ci-intel: GPU ?= tgl
+.PHONY: test-radeon test-intel smoke-radeon smoke-intel fuzz-radeon fuzz-intel ci-radeon ci-intel
+test-radeon test-intel: test-%: test-system $(package)
+	$(if $(SHARD),TEST_SHARD=$(SHARD)) scripts/$*.sh $(GPU) $(py) -m pytest -n $(JOBS) --dist loadfile $(PLAYED_TESTS)
+smoke-radeon smoke-intel: smoke-%: test-system $(package)
+	scripts/$*.sh $(GPU) $(py) -m pytest -n $(JOBS) --dist loadfile -m smoke $(PLAYED_TESTS)
+fuzz-radeon fuzz-intel: fuzz-%: test-system $(package)
+	scripts/$*.sh $(GPU) $(py) -m tests.fuzz --seconds $(SECONDS) --device dml --jobs $(JOBS)
+# What runs at every commit: the smoke tests and the recorded bits of pointwise results on a Radeon, two folders of
+# smoke tests on Intel, whose driver compiles more slowly.
 ci-radeon: smoke-radeon
 	scripts/radeon.sh $(GPU) $(py) -m pytest -n $(JOBS) --dist load tests/pointwise/test_bits.py
+ci-intel: PLAYED_TESTS = tests/products tests/reduction
+ci-intel: smoke-intel
 
 # Installs what it needs itself. Wine's prefix and what is built are in target.
 .PHONY: test-windows

@@ -15,3 +15,7 @@ pub mod interpose;
 pub mod memory;
 pub mod pool;
 pub mod syncobjs;
+
+/// Instructions of a wave or thread after which it is taken for one that does not end: seconds of
+/// a GPU, where the driver would have ended it by then, and half a minute here.
+pub const ENDLESS: u64 = 1_000_000_000;

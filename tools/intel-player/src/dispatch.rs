@@ -1,6 +1,7 @@
 //! Dispatches: what a walker and the state before it ask for.
 
 use crate::batch::{Command, Kind};
+use crate::execute::surface::Surface;
 use crate::isa::Generation;
 use crate::memory::Memory;
 
@@ -27,6 +28,9 @@ pub struct State {
     pub constant_bytes: u32,
     /// Where scratch starts, from the general state on, and bytes of it for a thread.
     pub scratch: (u64, u32),
+    /// Where the state of the surface of scratch is, from the surface states on, on Gen12.5; 0 for
+    /// none.
+    pub scratch_surface: u32,
 }
 
 /// One launch of a compute shader.
@@ -84,7 +88,7 @@ impl Dispatch {
         memory: &Memory,
     ) -> Result<Self, Malformed> {
         if walker.kind == Kind::ComputeWalker {
-            return Self::of_compute(generation, number, walker, counts, state);
+            return Self::of_compute(generation, number, walker, counts, state, memory);
         }
         let at = state.dynamic + u64::from(state.descriptors) + 32 * u64::from(walker.bits(1, 5, 0));
         let mut bytes = [0; 32];
@@ -133,7 +137,14 @@ impl Dispatch {
         walker: &Command,
         counts: Option<[u32; 3]>,
         state: &State,
+        memory: &Memory,
     ) -> Result<Self, Malformed> {
+        let mut state = state.clone();
+        if state.scratch_surface != 0 {
+            let at = state.surface + u64::from(state.scratch_surface);
+            let surface = Surface::read(memory, at).map_err(|_| ("the surface of scratch outside all buffers", at))?;
+            state.scratch = (surface.base, surface.pitch);
+        }
         let threads = walker.bits(23, 9, 0);
         let channels = 8 << walker.bits(4, 31, 30);
         let sizes = [(9, 0), (19, 10), (29, 20)].map(|(last, first)| walker.bits(6, last, first) + 1);
@@ -182,7 +193,7 @@ impl Dispatch {
             word: walker.word(3) & !63,
             own_first: true,
             table: state.tables.unwrap_or(state.surface) + u64::from(walker.word(22) & 0x1f_ffe0),
-            state: state.clone(),
+            state,
         })
     }
 

@@ -28,7 +28,10 @@ pub enum FaultKind {
         /// Bytes that the launch has.
         size: u32,
     },
-    /// Execution left the program, or went on for too long.
+    /// More instructions of a thread than the options allow.
+    #[error("the thread does not end: more than {0} instructions (INTEL_PLAYER_INSTRUCTIONS)")]
+    Endless(u64),
+    /// Anything else, in words.
     #[error("{0}")]
     Other(String),
 }

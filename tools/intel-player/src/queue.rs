@@ -238,8 +238,7 @@ impl Queue {
             }
             Kind::DescriptorLoad => self.state.descriptors = command.word(3),
             Kind::Walker | Kind::ComputeWalker => self.launch(command)?,
-            // Scratch is a surface there, which the player does not have.
-            Kind::CfeState => {}
+            Kind::CfeState => self.state.scratch_surface = (command.word(1) & !0x3ff) >> 4,
             Kind::TablePool => {
                 // Gen12 can turn the pool off, and does in these kernels; Gen12.5 has always one.
                 let enabled = command.bits(1, 11, 11) != 0 || self.generation == Some(Generation::XeHpg);

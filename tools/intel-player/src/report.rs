@@ -9,6 +9,9 @@ use std::time::Duration;
 pub struct Options {
     /// `INTEL_PLAYER_THREADS`: workgroups at a time; without it, the processors.
     pub threads: usize,
+    /// `INTEL_PLAYER_INSTRUCTIONS`: the most instructions of a thread; without it,
+    /// [`gpu_player::ENDLESS`].
+    pub most: Option<u64>,
     /// `INTEL_PLAYER_TRACE`: 1 for a line of each dispatch, 2 for one of each command too.
     pub trace: u32,
     /// `INTEL_PLAYER_SUM`: a line at the end.
@@ -27,6 +30,12 @@ impl Options {
         Self::read(|name| std::env::var(format!("INTEL_PLAYER_{name}")).ok().filter(|value| !value.is_empty()))
     }
 
+    /// The most instructions of a thread.
+    #[must_use]
+    pub fn most(&self) -> u64 {
+        self.most.unwrap_or(gpu_player::ENDLESS)
+    }
+
     fn read(get: impl Fn(&str) -> Option<String>) -> Self {
         let number = |name: &str| {
             let value = get(name)?;
@@ -39,6 +48,7 @@ impl Options {
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             threads: number("THREADS").filter(|&threads| threads > 0).unwrap_or_else(processors),
+            most: number("INSTRUCTIONS").map(|most| most as u64),
             trace: number("TRACE").unwrap_or(0) as u32,
             sum: get("SUM").is_some_and(|value| value != "0"),
             list: get("LIST").map(PathBuf::from),

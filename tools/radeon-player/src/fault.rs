@@ -55,7 +55,10 @@ pub enum FaultKind {
         /// Whether this one writes.
         write: bool,
     },
-    /// Execution left the program, or went on for too long.
+    /// More instructions of a wave than the options allow.
+    #[error("the wave does not end: more than {0} instructions (RADEON_PLAYER_INSTRUCTIONS)")]
+    Endless(u64),
+    /// Anything else, in words.
     #[error("{0}")]
     Other(String),
 }

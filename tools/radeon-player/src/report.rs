@@ -34,6 +34,9 @@ pub struct Options {
     pub count: bool,
     /// `RADEON_PLAYER_THREADS`: workgroups at a time; without it, the processors.
     pub threads: usize,
+    /// `RADEON_PLAYER_INSTRUCTIONS`: the most instructions of a wave; without it,
+    /// [`gpu_player::ENDLESS`].
+    pub most: Option<u64>,
     /// `RADEON_PLAYER_TRACE`: 1 for a line of each dispatch, 2 for one of each packet and request.
     pub trace: u32,
     /// `RADEON_PLAYER_SUM`: a line at the end.
@@ -54,6 +57,12 @@ impl Options {
     #[must_use]
     pub fn from_environment() -> Self {
         Self::read(|name| std::env::var(format!("RADEON_PLAYER_{name}")).ok().filter(|value| !value.is_empty()))
+    }
+
+    /// The most instructions of a wave.
+    #[must_use]
+    pub fn most(&self) -> u64 {
+        self.most.unwrap_or(gpu_player::ENDLESS)
     }
 
     fn read(get: impl Fn(&str) -> Option<String>) -> Self {
@@ -81,6 +90,7 @@ impl Options {
             },
             count: counts.is_some(),
             threads: number("THREADS").filter(|&threads| threads > 0).unwrap_or_else(processors),
+            most: number("INSTRUCTIONS").map(|most| most as u64),
             trace: number("TRACE").unwrap_or(0) as u32,
             sum,
             counts,

@@ -177,14 +177,14 @@ fn calls_and_jumps() {
 }
 
 #[test]
-fn buffers_end_where_they_say_rdna1() {
+fn buffers_end_where_they_say() {
     // s_mov_b32 s8, s0
     // s_mov_b32 s9, s1
     // s_mov_b32 s10, 0x3f8
     // s_mov_b32 s11, 0x30000000
     // buffer_load_dwordx4 v[8:11], v1, s[8:11], 0 offen
     // s_waitcnt vmcnt(0)
-    let code = [
+    let rdna2 = [
         0xbe88_0300,
         0xbe89_0301,
         0xbe8a_03ff,
@@ -195,50 +195,8 @@ fn buffers_end_where_they_say_rdna1() {
         0x8002_0801,
         0xbf8c_3f70,
     ];
-    check(Generation::Rdna1, &code, |a, _, lane| {
-        four({
-            let words = (0..4).map(|word| if lane * 16 + word * 4 + 4 <= 0x3f8 { a[word] } else { 0 });
-            words.collect()
-        })
-    });
-}
-
-#[test]
-fn buffers_end_where_they_say_rdna2() {
-    // s_mov_b32 s8, s0
-    // s_mov_b32 s9, s1
-    // s_mov_b32 s10, 0x3f8
-    // s_mov_b32 s11, 0x30000000
-    // buffer_load_dwordx4 v[8:11], v1, s[8:11], 0 offen
-    // s_waitcnt vmcnt(0)
-    let code = [
-        0xbe88_0300,
-        0xbe89_0301,
-        0xbe8a_03ff,
-        0x0000_03f8,
-        0xbe8b_03ff,
-        0x3000_0000,
-        0xe038_1000,
-        0x8002_0801,
-        0xbf8c_3f70,
-    ];
-    check(Generation::Rdna2, &code, |a, _, lane| {
-        four({
-            let words = (0..4).map(|word| if lane * 16 + word * 4 + 4 <= 0x3f8 { a[word] } else { 0 });
-            words.collect()
-        })
-    });
-}
-
-#[test]
-fn buffers_end_where_they_say_rdna3() {
-    // s_mov_b32 s8, s0
-    // s_mov_b32 s9, s1
-    // s_mov_b32 s10, 0x3f8
-    // s_mov_b32 s11, 0x30000000
-    // buffer_load_b128 v[8:11], v1, s[8:11], 0 offen
-    // s_waitcnt vmcnt(0)
-    let code = [
+    // The same, but for the names: buffer_load_b128
+    let rdna3 = [
         0xbe88_0000,
         0xbe89_0001,
         0xbe8a_00ff,
@@ -249,23 +207,8 @@ fn buffers_end_where_they_say_rdna3() {
         0x8042_0801,
         0xbf89_03f7,
     ];
-    check(Generation::Rdna3, &code, |a, _, lane| {
-        four({
-            let words = (0..4).map(|word| if lane * 16 + word * 4 + 4 <= 0x3f8 { a[word] } else { 0 });
-            words.collect()
-        })
-    });
-}
-
-#[test]
-fn buffers_end_where_they_say_rdna4() {
-    // s_mov_b32 s8, s0
-    // s_mov_b32 s9, s1
-    // s_mov_b32 s10, 0x3f8
-    // s_mov_b32 s11, 0x30000000
-    // buffer_load_b128 v[8:11], v1, s[8:11], null offen
-    // s_wait_loadcnt 0x0
-    let code = [
+    // and s_wait_loadcnt
+    let rdna4 = [
         0xbe88_0000,
         0xbe89_0001,
         0xbe8a_00ff,
@@ -277,12 +220,16 @@ fn buffers_end_where_they_say_rdna4() {
         0x0000_0001,
         0xbfc0_0000,
     ];
-    check(Generation::Rdna4, &code, |a, _, lane| {
-        four({
-            let words = (0..4).map(|word| if lane * 16 + word * 4 + 4 <= 0x3f8 { a[word] } else { 0 });
-            words.collect()
-        })
-    });
+    for (generation, code) in [
+        (Generation::Rdna1, &rdna2[..]),
+        (Generation::Rdna2, &rdna2),
+        (Generation::Rdna3, &rdna3),
+        (Generation::Rdna4, &rdna4),
+    ] {
+        check(generation, code, |a, _, lane| {
+            std::array::from_fn(|word| if lane * 16 + word * 4 + 4 <= 0x3f8 { a[word] } else { 0 })
+        });
+    }
 }
 
 #[test]
@@ -453,6 +400,38 @@ fn products_of_parts() {
             vec![sum, sum, halves as u32, 1]
         })
     });
+}
+
+#[test]
+fn halves_of_integers() {
+    // v_mad_u32_u16 v8, v4, v5, v6 op_sel:[1,0,0,0]
+    // v_mad_i32_i16 v9, v4, v5, v6 op_sel:[0,1,0,0]
+    // v_mov_b32 v10, v7
+    // v_mad_u16 v10, v4, v5, v6 op_sel:[0,1,1,1]
+    // v_pack_b32_f16 v11, v4, v5 op_sel:[1,0,0]
+    let code = [
+        0xd773_0808,
+        0x041a_0b04,
+        0xd775_1009,
+        0x041a_0b04,
+        0x7e14_0307,
+        0xd740_700a,
+        0x041a_0b04,
+        0xd711_080b,
+        0x0002_0b04,
+    ];
+    for generation in [Generation::Rdna1, Generation::Rdna2] {
+        check(generation, &code, |a, _, _| {
+            let (low, high) = (a.map(|word| word & 0xffff), a.map(|word| word >> 16));
+            let signed = |half: u32| i32::from(half as i16);
+            [
+                (high[0] * low[1]).wrapping_add(a[2]),
+                signed(low[0]).wrapping_mul(signed(high[1])).wrapping_add(a[2] as i32) as u32,
+                low[3] | (low[0] * high[1] + high[2]) << 16,
+                high[0] | low[1] << 16,
+            ]
+        });
+    }
 }
 
 #[test]

@@ -69,13 +69,17 @@ struct Player {
 
 impl Player {
     fn new(options: Options) -> Self {
+        Self::with(&ADD_ONE, options)
+    }
+
+    fn with(code: &[u32], options: Options) -> Self {
         let memory = Arc::new(Memory::new());
         for address in BUFFERS {
             memory.map_anonymous(address, BYTES);
         }
         memory.map_anonymous(CODE, 4096);
         memory.map_anonymous(COMMANDS, 4096);
-        let words: Vec<u8> = ADD_ONE.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let words: Vec<u8> = code.iter().flat_map(|word| word.to_le_bytes()).collect();
         assert!(memory.write(CODE, &words));
         let record = Arc::new(Mutex::new(Record::default()));
         let queue = Queue::new(memory.clone(), Arc::new(options), Generation::Rdna3, record);
@@ -178,6 +182,25 @@ fn a_fault_ends_the_submission_unless_it_shall_go_on() {
     let mut player = Player::new(Options { go_on: true, ..options(1, false) });
     player.submit(&parts).expect("said, and gone on");
     assert_eq!(player.word(2, 0), 1);
+}
+
+#[test]
+fn a_kernel_without_end_is_said() {
+    let [a, b, _] = BUFFERS;
+    // s_branch to itself; s_nop, s_barrier and a branch to the first; s_endpgm behind either.
+    for code in [&[0xbfa0_ffff, 0xbfb0_0000][..], &[0xbf80_0000, 0xbfbd_0000, 0xbfa0_fffd, 0xbfb0_0000]] {
+        let mut player = Player::with(code, Options { most: Some(1000), ..options(2, false) });
+        let problem = player.submit(&[launch(a, b, GROUPS)]).expect_err("no end");
+        let text = problem.to_string();
+        assert!(text.starts_with("launch 1 of kernel "), "{text}");
+        assert!(text.contains("does not end: more than 1000 instructions (RADEON_PLAYER_INSTRUCTIONS)"), "{text}");
+        let (_, found) = fault(Err(problem));
+        assert_eq!((found.kind, found.workgroup), (FaultKind::Endless(1000), [0; 3]));
+    }
+    // One that ends at the last instruction that it may have.
+    let most = |count| Options { most: Some(count), ..options(1, false) };
+    Player::new(most(7)).submit(&[launch(a, b, 1)]).expect("seven instructions");
+    fault(Player::new(most(6)).submit(&[launch(a, b, 1)]));
 }
 
 #[test]

@@ -30,6 +30,8 @@ struct Inner {
     origin: Option<Origin>,
     workgroup_size: [u32; 3],
     matrices: bool,
+    /// Invocations know their lane, or exchange with others.
+    lanes: bool,
     push_bytes: u32,
     param_bytes: u32,
     indirect: bool,
@@ -86,6 +88,7 @@ impl KernelRef {
             origin,
             workgroup_size: module.workgroup_size,
             matrices: module.needs.matrix,
+            lanes: module.needs.subgroup_shuffle,
             push_bytes: module.push_bytes,
             param_bytes: module.param_bytes,
             indirect: module.indirect,
@@ -219,15 +222,17 @@ impl KernelRef {
         self.pipeline(gpu).map(drop)
     }
 
-    /// The options of its pipeline: a whole subgroup holds a matrix, with the subgroup size that
-    /// the kernel was written for.
+    /// The options of its pipeline: a whole subgroup holds a matrix, emulated or not, with the
+    /// subgroup size that the kernel was written for. Intel's driver compiles other kernels for
+    /// fewer lanes than it calls a subgroup.
     fn options(&self, gpu: &Gpu) -> PipelineOptions {
-        let size = gpu.info().capabilities.matrix_subgroup_size;
-        if self.0.matrices {
-            PipelineOptions { subgroup_size: Some(size), full_subgroups: true, ..PipelineOptions::default() }
-        } else {
-            PipelineOptions::default()
-        }
+        let capabilities = &gpu.info().capabilities;
+        let size = match (self.0.matrices, self.0.lanes) {
+            (true, _) => Some(capabilities.matrix_subgroup_size),
+            (false, true) => Some(capabilities.subgroup_size),
+            (false, false) => None,
+        };
+        PipelineOptions { subgroup_size: size, full_subgroups: size.is_some(), ..PipelineOptions::default() }
     }
 
     /// Compiles the kernel unless another thread has begun to, and returns when it is compiled.

@@ -1,5 +1,7 @@
 //! Arithmetic by known answers, and the fast path against what has all types.
 
+use half::{bf16, f16};
+
 use super::run::compute;
 use super::thread::Thread;
 use super::{fast, region};
@@ -301,4 +303,72 @@ fn branches() {
     thread.branch(&branch(Operation::While, [6, 6])).expect("carried out");
     thread.join(9);
     assert_eq!((thread.active, thread.next, thread.waiting), (0xff, 9, 0));
+}
+
+/// A product of matrices of three rows and eight columns in `g10`, added to `g20`, with the left
+/// factor in `g30` and the right one in `g40`.
+fn product(to: Type, factors: Type) -> Instruction {
+    let mut it = instruction(Operation::Dpas, to, &[register(20, to), register(40, factors), register(30, factors)]);
+    it.message.function = 3;
+    it
+}
+
+#[test]
+fn products_of_matrices() {
+    let float = |number: usize| number as f32 / 4.0 - 3.0;
+    for (kind, bits) in [
+        (Type::HF, (|value: f32| f16::from_f32(value).to_bits()) as fn(f32) -> u16),
+        (Type::BF, |value| bf16::from_f32(value).to_bits()),
+    ] {
+        let mut thread = Thread::new(0xff);
+        // 16 factors: a row of the left matrix follows another, pairs of rows of the right one do.
+        let left = |row: usize, k: usize| float((5 * row + 3 * k) % 29);
+        let right = |k: usize, column: usize| float((7 * k + 2 * column) % 23);
+        let pair = |low: f32, high: f32| u32::from(bits(low)) | u32::from(bits(high)) << 16;
+        for row in 0..3 {
+            for step in 0..8 {
+                thread.set_word(30 * 32 + 4 * (8 * row + step), pair(left(row, 2 * step), left(row, 2 * step + 1)));
+            }
+        }
+        for step in 0..8 {
+            for column in 0..8 {
+                let word = pair(right(2 * step, column), right(2 * step + 1, column));
+                thread.set_word(40 * 32 + 4 * (8 * step + column), word);
+            }
+        }
+        (0..24).for_each(|k| thread.set_word(20 * 32 + 4 * k, float(k).to_bits()));
+        compute(&product(Type::F, kind), &mut thread).expect("carried out");
+        for row in 0..3 {
+            for column in 0..8 {
+                // Small enough to be exact in any order.
+                let sum: f32 = (0..16).map(|k| left(row, k) * right(k, column)).sum();
+                let found = f32::from_bits(thread.word(320 + 4 * (8 * row + column)));
+                assert_eq!(found, float(8 * row + column) + sum, "{kind:?}: row {row}, column {column}");
+            }
+        }
+    }
+}
+
+#[test]
+fn products_of_matrices_of_bytes() {
+    let mut thread = Thread::new(0xff);
+    // -1 times 1 in all 32 places of the first row, then 127 times 127, then nothing.
+    let rows = [[0xffff_ffff; 8], [0x7f7f_7f7f; 8], [0; 8]];
+    for (k, word) in rows.as_flattened().iter().enumerate() {
+        thread.set_word(30 * 32 + 4 * k, *word);
+    }
+    for k in 0..64 {
+        thread.set_word(40 * 32 + 4 * k, if k % 8 == 0 { 0x7f7f_7f7f } else { 0x0101_0101 });
+    }
+    let mut it = product(Type::D, Type::B);
+    it.source[0] = Source::NONE;
+    compute(&it, &mut thread).expect("carried out");
+    let at = |row: usize, column: usize| thread.word(320 + 4 * (8 * row + column)) as i32;
+    assert_eq!([at(0, 1), at(0, 0), at(1, 1), at(1, 0), at(2, 0)], [-32, -32 * 127, 32 * 127, 32 * 127 * 127, 0]);
+    // Clamped, where it is asked for.
+    it.source[0] = register(20, Type::D);
+    it.saturate = true;
+    (0..24).for_each(|k| thread.set_word(20 * 32 + 4 * k, i32::MAX as u32));
+    compute(&it, &mut thread).expect("carried out");
+    assert_eq!(thread.word(320 + 32) as i32, i32::MAX);
 }

@@ -1,6 +1,6 @@
 //! Messages to the load and store unit that Gen12.5 has: of global and of shared memory.
 
-use super::message::{Sent, Space, atomic, atomic_float, buffer, load, store, update};
+use super::message::{Sent, Space, atomic, atomic_float, buffer, load, scratch_of, store, update};
 use super::surface::Surface;
 use super::thread::Thread;
 use super::{Group, Outcome};
@@ -18,7 +18,8 @@ fn space(sent: &Sent, group: &Group, wide: bool) -> Outcome<Space> {
         // Flat: addresses of 64 bits are whole.
         0 if wide => Ok(Space::Global(0, None)),
         0 => Ok(Space::Global(group.dispatch.state.general, None)),
-        1 => buffer(Surface::read(group, group.dispatch.state.bindless + u64::from(sent.extended & !63))?),
+        1 => buffer(Surface::read(group.memory, group.dispatch.state.bindless + u64::from(sent.extended & !63))?),
+        2 => scratch_of(sent, group),
         3 => buffer(Surface::of_table(group, sent.extended >> 24)?),
         _ => Err(sent.missing()),
     }

@@ -29,6 +29,20 @@ const STATELESS: [u32; 2] = [253, 255];
 /// memory is there: each workgroup has its own.
 pub const SCRATCH_START: u32 = 1 << 24;
 
+/// The surface that a thread's registers name as that of scratch, where they do (Gen12.5). No state
+/// of a surface is there: it says which thread it is.
+#[must_use]
+pub fn scratch_surface(thread: u32) -> u32 {
+    (thread + 1) << 10
+}
+
+/// The scratch of the thread whose surface a message names: the upper bits of the register, moved
+/// down by four.
+pub(super) fn scratch_of(sent: &Sent, group: &Group) -> Outcome<Space> {
+    let thread = (sent.extended >> 6).checked_sub(1).ok_or_else(|| sent.missing())?;
+    Ok(Space::Scratch(thread as usize * group.dispatch.scratch()))
+}
+
 /// What an access of a surface is of.
 #[derive(Clone, Copy)]
 pub(super) enum Space {
@@ -141,7 +155,7 @@ fn space(sent: &Sent, thread: &Thread, group: &Group) -> Outcome<Space> {
         // The surface's state is in the extended descriptor, from the bindless ones on.
         252 => {
             let at = group.dispatch.state.bindless + u64::from(sent.extended & !63);
-            buffer(Surface::read(group, at)?)
+            buffer(Surface::read(group.memory, at)?)
         }
         entry @ 0..240 => buffer(Surface::of_table(group, entry)?),
         _ => Err(sent.missing()),

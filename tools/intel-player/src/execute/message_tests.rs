@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::message::send;
+use super::message::{scratch_surface, send};
 use super::thread::Thread;
 use super::{Group, Outcome};
 use crate::dispatch::{Dispatch, State};
@@ -13,7 +13,7 @@ use crate::memory::Memory;
 
 const AT: u64 = 0x10_0000;
 
-fn dispatch() -> Dispatch {
+pub fn dispatch() -> Dispatch {
     Dispatch {
         generation: Generation::Xe,
         number: 1,
@@ -89,6 +89,32 @@ fn atomics_of_memory() {
     carry_out(&message(12, 0x0414_a7fd), &mut thread, &memory).expect("added");
     assert_eq!(memory.u32(AT).expect("mapped").load(Relaxed), 28);
     assert_eq!([0, 1, 2, 6].map(|k| thread.word(64 + 4 * k)), [0, 1, 3, 21]);
+}
+
+/// On Gen12.5 the message names a surface, by which the thread is known.
+#[test]
+fn scratch_of_a_thread() {
+    let memory = Memory::new();
+    let dispatch = Dispatch { state: State { scratch: (AT, 1024), ..State::default() }, ..dispatch() };
+    let mut group = Group { dispatch: &dispatch, memory: &memory, shared: Vec::new(), scratch: vec![0; 2048] };
+    let mut thread = Thread::new(0xff);
+    let of = |descriptor: u32, number: u32| {
+        let mut it = message(15, descriptor);
+        it.message.extended = Extended::Value(scratch_surface(number) >> 4);
+        it
+    };
+    (0..8).for_each(|k| {
+        thread.set_word(64 + 4 * k, 64 + 4 * k as u32);
+        thread.set_word(192 + 4 * k, 100 + k as u32);
+    });
+    send(&of(0x4200_0504, 1), &mut thread, &mut group, 0xff).expect("written");
+    assert_eq!((group.scratch[1024 + 64], group.scratch[1024 + 92], group.scratch[64]), (100, 107, 0));
+    // Eight words at the first channel's address.
+    send(&of(0x4210_c500, 1), &mut thread, &mut group, 0xff).expect("read");
+    assert_eq!([0, 7].map(|k| thread.word(64 + 4 * k)), [100, 107]);
+    thread.set_word(64, 0);
+    let outside = send(&of(0x4210_c500, 2), &mut thread, &mut group, 0xff).expect_err("of no thread");
+    assert!(matches!(outside.kind, FaultKind::OutOfBounds { .. }));
 }
 
 #[test]

@@ -17,7 +17,10 @@ pub mod message;
 mod message_tests;
 pub mod region;
 pub mod run;
+#[cfg(test)]
+mod run_tests;
 pub mod surface;
+pub mod systolic;
 pub mod thread;
 
 pub use run::run_workgroup;

@@ -1,6 +1,6 @@
 //! Operands: regions of registers as a value for each channel, and back.
 
-use half::f16;
+use half::{bf16, f16};
 
 use super::thread::Thread;
 use super::{Outcome, Row, Trap};
@@ -62,7 +62,7 @@ pub fn extend(kind: Type, bits: u64) -> i64 {
     match kind {
         Type::UB => i64::from(bits as u8),
         Type::B => i64::from(bits as i8),
-        Type::UW | Type::HF => i64::from(bits as u16),
+        Type::UW | Type::HF | Type::BF => i64::from(bits as u16),
         Type::W => i64::from(bits as i16),
         Type::UD | Type::F | Type::UV | Type::VF => i64::from(bits as u32),
         Type::D | Type::V => i64::from(bits as i32),
@@ -90,7 +90,7 @@ impl Thread {
 
     /// `bytes` bytes at a byte of the file.
     #[inline(always)]
-    fn bits(&self, byte: usize, bytes: usize) -> u64 {
+    pub(super) fn bits(&self, byte: usize, bytes: usize) -> u64 {
         let mut value = [0; 8];
         if let Some(from) = self.file.get(byte..byte + bytes) {
             value[..bytes].copy_from_slice(from);
@@ -218,6 +218,7 @@ impl Thread {
             Type::HF => {
                 (0..channels).for_each(|k| row[k] = f16::from_bits(mode.half(raw[k] as u16)).to_f32());
             }
+            Type::BF => (0..channels).for_each(|k| row[k] = f32::from_bits((raw[k] as u32) << 16)),
             Type::DF => return Err(Trap::missing("a source of f64 among f32")),
             Type::UQ => (0..channels).for_each(|k| row[k] = raw[k] as f32),
             kind => (0..channels).for_each(|k| row[k] = extend(kind, raw[k]) as f32),
@@ -322,6 +323,7 @@ impl Thread {
         let raw: Row<u64> = match kind {
             Type::F => row.map(|value| u64::from((value as f32).to_bits())),
             Type::HF => row.map(|value| u64::from(f16::from_f64(value as f64).to_bits())),
+            Type::BF => row.map(|value| u64::from(bf16::from_f64(value as f64).to_bits())),
             Type::DF => row.map(|value| (value as f64).to_bits()),
             _ => row.map(|value| value as u64),
         };
@@ -346,6 +348,7 @@ impl Thread {
         match it.to.kind {
             Type::F => (0..channels).for_each(|k| raw[k] = mode.single(row[k]).to_bits().into()),
             Type::HF => (0..channels).for_each(|k| raw[k] = mode.half(to_half(row[k], mode)).into()),
+            Type::BF => (0..channels).for_each(|k| raw[k] = bf16::from_f32(row[k]).to_bits().into()),
             Type::DF => (0..channels).for_each(|k| raw[k] = f64::from(row[k]).to_bits()),
             kind => {
                 let (low, high) = limits(kind);
@@ -378,6 +381,7 @@ impl Thread {
         let raw = match it.to.kind {
             Type::F => row.map(|value| mode.single(value as f32).to_bits().into()),
             Type::HF => row.map(|value| mode.half(f16::from_f64(value).to_bits()).into()),
+            Type::BF => row.map(|value| bf16::from_f64(value).to_bits().into()),
             Type::DF => row.map(|value| mode.double(value).to_bits()),
             Type::UQ => row.map(|value| value as u64),
             kind => {
@@ -399,6 +403,7 @@ impl Thread {
             let holds = match it.to.kind {
                 Type::F => compare(it.condition, &f32::from_bits(bits as u32), &0.0),
                 Type::HF => compare(it.condition, &f16::from_bits(bits as u16), &f16::ZERO),
+                Type::BF => compare(it.condition, &bf16::from_bits(bits as u16), &bf16::ZERO),
                 Type::DF => compare(it.condition, &f64::from_bits(bits), &0.0),
                 Type::UQ => compare(it.condition, &bits, &0),
                 kind => compare(it.condition, &extend(kind, bits), &0),

@@ -1,17 +1,14 @@
 //! Runs the threads of a workgroup.
 
 use super::thread::Thread;
-use super::{Group, Outcome, fast, float, integer, message};
+use super::{Group, Outcome, Trap, fast, float, integer, message, systolic};
 use crate::dispatch::Dispatch;
 use crate::fault::{Fault, FaultKind};
 use crate::isa::file;
 use crate::isa::instruction::{Instruction, Operation, Place, Plan};
-use crate::isa::{Program, sources};
+use crate::isa::{Generation, Program, sources};
 use crate::memory::Memory;
 use crate::report::{Counts, Options};
-
-/// More instructions of a thread than a kernel that ends has.
-const ENDLESS: u64 = 4_000_000_000;
 
 /// Runs one workgroup to its end.
 ///
@@ -23,7 +20,7 @@ pub fn run_workgroup(
     dispatch: &Dispatch,
     id: [u32; 3],
     memory: &Memory,
-    _: &Options,
+    options: &Options,
     counts: &mut Counts,
 ) -> Result<(), Fault> {
     let scratch = vec![0xa5; dispatch.scratch() * dispatch.threads as usize];
@@ -36,7 +33,7 @@ pub fn run_workgroup(
                 continue;
             }
             left = true;
-            run(program, thread, &mut group, counts).map_err(|mut fault| {
+            run(program, thread, &mut group, options.most(), counts).map_err(|mut fault| {
                 fault.thread = number as u32;
                 *fault
             })?;
@@ -63,7 +60,9 @@ fn start(dispatch: &Dispatch, id: [u32; 3], number: u32) -> Thread {
     if dispatch.scratch() > 0 {
         // As a power of two from 1 KiB on.
         thread.set_word(12, (dispatch.scratch() / 1024).trailing_zeros());
-        thread.set_word(20, message::SCRATCH_START + number * dispatch.scratch() as u32);
+        let start = message::SCRATCH_START + number * dispatch.scratch() as u32;
+        let in_surface = dispatch.generation == Generation::XeHpg;
+        thread.set_word(20, if in_surface { message::scratch_surface(number) } else { start });
     }
     let own = number as usize * dispatch.own_bytes;
     let (common, own) = (&dispatch.common[..], &dispatch.own[own..own + dispatch.own_bytes]);
@@ -78,8 +77,14 @@ fn start(dispatch: &Dispatch, id: [u32; 3], number: u32) -> Thread {
 }
 
 /// Runs a thread to a barrier or its end.
-fn run(program: &Program, thread: &mut Thread, group: &mut Group, counts: &mut Counts) -> Result<(), Box<Fault>> {
-    let mut done = 0u64;
+fn run(
+    program: &Program,
+    thread: &mut Thread,
+    group: &mut Group,
+    most: u64,
+    counts: &mut Counts,
+) -> Result<(), Box<Fault>> {
+    let before = thread.executed;
     let outcome = loop {
         let Some(it) = program.instructions.get(thread.next) else {
             let kind = FaultKind::Other("execution left the program".into());
@@ -88,12 +93,10 @@ fn run(program: &Program, thread: &mut Thread, group: &mut Group, counts: &mut C
         if it.is_target {
             thread.join(thread.next);
         }
-        done += 1;
-        if done > ENDLESS {
-            let kind = FaultKind::Other("the thread does not end".into());
-            break Err(Box::new(Fault::new(kind, it.to_string(), group.dispatch.code + u64::from(it.at))));
-        }
-        if let Err(trap) = step(it, thread, group) {
+        let outcome =
+            if thread.executed == most { Err(Trap::new(FaultKind::Endless(most))) } else { step(it, thread, group) };
+        thread.executed += 1;
+        if let Err(trap) = outcome {
             let mut fault = Fault::new(trap.kind, it.to_string(), group.dispatch.code + u64::from(it.at));
             (fault.channel, fault.address) = (trap.channel, trap.address);
             break Err(Box::new(fault));
@@ -102,7 +105,7 @@ fn run(program: &Program, thread: &mut Thread, group: &mut Group, counts: &mut C
             break Ok(());
         }
     };
-    counts.instructions += done;
+    counts.instructions += thread.executed - before;
     outcome
 }
 
@@ -130,7 +133,7 @@ fn step(it: &Instruction, thread: &mut Thread, group: &mut Group) -> Outcome {
             let mask = thread.mask(it) & thread.predicate(it);
             message::send(it, thread, group, mask)?;
         }
-        Operation::Illegal => return Err(super::Trap::missing("an illegal instruction")),
+        Operation::Illegal => return Err(Trap::missing("an illegal instruction")),
         _ => compute(it, thread)?,
     }
     thread.next += 1;
@@ -170,6 +173,9 @@ pub fn compute(it: &Instruction, thread: &mut Thread) -> Outcome {
         }
         _ => {}
     }
+    if it.operation == Operation::Dpas {
+        return systolic::run(thread, it, mask);
+    }
     let count = sources(it.operation, it.condition);
     let used = &it.source[..count];
     for source in used {
@@ -179,14 +185,14 @@ pub fn compute(it: &Instruction, thread: &mut Thread) -> Outcome {
             if usize::from(byte) < file::MASK + 32 {
                 thread.set_word(file::MASK, thread.active);
             } else if usize::from(byte) >= file::NOTIFICATION {
-                return Err(super::Trap::missing("this register"));
+                return Err(Trap::missing("this register"));
             }
         }
     }
     if it.operation == Operation::Math && it.condition >= 11 {
         return match it.condition {
             12 | 13 => integer::divide(thread, it, mask),
-            _ => Err(super::Trap::missing("this function")),
+            _ => Err(Trap::missing("this function")),
         };
     }
     let converts = it.operation == Operation::Mov && it.to.kind.is_float();

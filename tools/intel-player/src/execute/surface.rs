@@ -2,11 +2,12 @@
 
 use super::{Group, Outcome, Trap};
 use crate::fault::FaultKind;
+use crate::memory::Memory;
 
 /// A surface, as far as it is played: linear memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Surface {
-    /// Its kind: 1 of two axes, 4 for a buffer.
+    /// Its kind: 1 of two axes, 4 for a buffer, 6 for scratch.
     pub kind: u32,
     /// The number of its format.
     pub format: u32,
@@ -26,9 +27,9 @@ impl Surface {
     /// # Errors
     ///
     /// Outside all buffers.
-    pub fn read(group: &Group, at: u64) -> Outcome<Self> {
+    pub fn read(memory: &Memory, at: u64) -> Outcome<Self> {
         let mut bytes = [0; 64];
-        if !group.memory.read(at, &mut bytes) {
+        if !memory.read(at, &mut bytes) {
             let kind = FaultKind::OutOfBounds { bytes: 64, write: false };
             return Err(Box::new(Trap { kind, channel: None, address: Some(at) }));
         }
@@ -62,7 +63,7 @@ impl Surface {
             return Err(Box::new(Trap { kind, channel: None, address: Some(at) }));
         };
         let offset = offset.load(std::sync::atomic::Ordering::Relaxed);
-        Self::read(group, group.dispatch.state.surface + u64::from(offset & !63))
+        Self::read(group.memory, group.dispatch.state.surface + u64::from(offset & !63))
     }
 
     /// Bytes of a texel and its components, of formats whose components are unsigned integers of

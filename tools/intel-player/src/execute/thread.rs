@@ -17,6 +17,8 @@ pub struct Thread {
     pub waiting: u32,
     /// The next instruction.
     pub next: usize,
+    /// Instructions that it has carried out.
+    pub executed: u64,
     /// It has come to a barrier, and waits for the others.
     pub at_barrier: bool,
     /// It has told the others that it is at the barrier.
@@ -39,6 +41,7 @@ impl Thread {
             wait: [0; 32],
             waiting: 0,
             next: 0,
+            executed: 0,
             at_barrier: false,
             has_signalled: false,
             done: false,

@@ -1,10 +1,8 @@
 //! From words to an instruction. Fields are named by their last bit and their first.
 
-use super::Generation;
 use super::bits::{Bits, bit, field};
-use super::compaction;
-use super::file;
 use super::instruction::{Extended, Instruction, Message, Operation, Place, Plan, Source, Target, Type};
+use super::{Generation, compaction, compaction_9, decode_9, file};
 
 /// How many sources an operation has in its text and when it is carried out.
 #[must_use]
@@ -74,6 +72,7 @@ pub(super) fn operation(number: u64) -> Option<Operation> {
         79 => Subb,
         82 => Add3,
         88 => Dp4a,
+        89 => Dpas,
         91 => Mad,
         96 => Nop,
         97 => Mov,
@@ -100,7 +99,7 @@ pub(super) fn operation(number: u64) -> Option<Operation> {
 }
 
 /// The type of a number: the size in its lower two bits, then signed, then floating point.
-fn kind(number: u64, immediate: bool) -> Result<Type, String> {
+pub(super) fn kind(number: u64, immediate: bool) -> Result<Type, String> {
     use Type::*;
     Ok(match (number, immediate) {
         (0, false) => UB,
@@ -108,6 +107,7 @@ fn kind(number: u64, immediate: bool) -> Result<Type, String> {
         (0, true) => UV,
         (4, true) => V,
         (8, true) => VF,
+        (13, _) => BF,
         (1, _) => UW,
         (2, _) => UD,
         (3, _) => UQ,
@@ -121,100 +121,144 @@ fn kind(number: u64, immediate: bool) -> Result<Type, String> {
     })
 }
 
+/// Where the fields are that all instructions have: each by its last bit and its first.
+pub(super) struct Layout {
+    pub channels: (u32, u32),
+    /// The first channel, in eights, and whether four more.
+    pub first: (u32, u32),
+    pub four: u32,
+    pub all: u32,
+    pub predicate: (u32, u32),
+    pub inverted: u32,
+    pub flag: (u32, u32),
+    pub condition: (u32, u32),
+    pub saturate: u32,
+    pub accumulate: u32,
+}
+
+const LAYOUT: Layout = Layout {
+    channels: (18, 16),
+    first: (21, 20),
+    four: 19,
+    all: 31,
+    predicate: (27, 24),
+    inverted: 28,
+    flag: (23, 22),
+    condition: (95, 92),
+    saturate: 34,
+    accumulate: 33,
+};
+
 /// Decodes the two or four words of an instruction.
 ///
 /// # Errors
 ///
 /// What of it does not exist or is missing here.
 pub fn decode(generation: Generation, words: &[u32], at: u32) -> Result<Instruction, String> {
-    if generation == Generation::Nine {
-        return super::decode_9::decode(words, at);
-    }
+    let nine = generation == Generation::Nine;
     let number = u64::from(words[0] & 0x7f);
-    let operation = operation(number).ok_or_else(|| format!("operation {number}"))?;
+    let operation = if nine { decode_9::operation(number) } else { operation(number) }
+        .ok_or_else(|| format!("operation {number}"))?;
     let bits = match *words {
         [a, b] => {
             let compact = u64::from(a) | u64::from(b) << 32;
-            if operation.has_three() {
-                compaction::expand_three(generation, compact)
-            } else {
-                compaction::expand_two(generation, compact)
+            match (nine, operation.has_three()) {
+                (true, true) => compaction_9::expand_three(compact),
+                (true, false) => compaction_9::expand_two(compact),
+                (false, true) => compaction::expand_three(generation, compact),
+                (false, false) => compaction::expand_two(generation, compact),
             }
         }
         [a, b, c, d] => Bits::from(a) | Bits::from(b) << 32 | Bits::from(c) << 64 | Bits::from(d) << 96,
         _ => return Err("length".into()),
     };
-    let get = |last, first| field(bits, last, first);
-    let mut it = Instruction {
+    let mut it = begin(bits, at, operation, if nine { &decode_9::LAYOUT } else { &LAYOUT });
+    if usize::from(it.first) + usize::from(it.channels) > 32 {
+        return Err("more than 32 channels".into());
+    }
+    let arithmetic = match operation {
+        Operation::Nop | Operation::Sync | Operation::Wait => false,
+        Operation::Send | Operation::Sendc | Operation::Sends => {
+            it.message = if nine { decode_9::message(bits, operation) } else { message(bits) };
+            false
+        }
+        _ if branches(operation) => {
+            if operation == Operation::Jmpi && (nine || !bit(bits, 46)) {
+                return Err("a jump to a register".into());
+            }
+            let target = |offset: u64| at.wrapping_add(offset as u32);
+            // `jmpi` counts from the instruction that follows it.
+            let after = if operation == Operation::Jmpi { 4 * words.len() as u64 } else { 0 };
+            it.jump = [target(field(bits, 127, 96) + after), target(field(bits, 95, 64))];
+            if jumps(operation) == 1 {
+                it.jump[1] = it.jump[0];
+            }
+            false
+        }
+        _ => true,
+    };
+    if !arithmetic {
+        (it.saturate, it.accumulate) = (false, false);
+        // Of `sync` it is the function.
+        it.condition = if operation == Operation::Sync { it.condition } else { 0 };
+        return Ok(it);
+    }
+    if operation == Operation::Dpas {
+        super::systolic::operands(bits, &mut it)?;
+        return Ok(it);
+    }
+    if nine {
+        decode_9::operands(bits, &mut it)?
+    } else {
+        operands(bits, &mut it)?
+    }
+    check(&it)?;
+    it.plan = crate::execute::fast::plan(&it);
+    Ok(it)
+}
+
+/// An instruction with what all have.
+fn begin(bits: Bits, at: u32, operation: Operation, layout: &Layout) -> Instruction {
+    let get = |(last, first)| field(bits, last, first) as u8;
+    Instruction {
         at,
         operation,
-        channels: 1 << get(18, 16),
-        first: (get(21, 20) * 8 + get(19, 19) * 4) as u8,
-        all: bit(bits, 31),
-        predicate: get(27, 24) as u8,
-        inverted: bit(bits, 28),
-        flag: (get(23, 22) * 16) as u8,
-        condition: get(95, 92) as u8,
-        saturate: bit(bits, 34),
-        accumulate: bit(bits, 33),
+        channels: 1 << get(layout.channels),
+        first: get(layout.first) * 8 + u8::from(bit(bits, layout.four)) * 4,
+        all: bit(bits, layout.all),
+        predicate: get(layout.predicate),
+        inverted: bit(bits, layout.inverted),
+        flag: get(layout.flag) * 16,
+        condition: get(layout.condition),
+        saturate: bit(bits, layout.saturate),
+        accumulate: bit(bits, layout.accumulate),
         plan: Plan::General,
         is_target: false,
         to: Target { place: Place::Null, kind: Type::UD, stride: 1 },
         source: [Source::NONE; 3],
         jump: [0; 2],
         message: Message::default(),
-    };
-    if usize::from(it.first) + usize::from(it.channels) > 32 {
-        return Err("more than 32 channels".into());
     }
-    match operation {
-        Operation::Nop | Operation::Sync => {
-            it.saturate = false;
-            it.accumulate = false;
-            return Ok(it);
-        }
-        Operation::Send | Operation::Sendc => {
-            it.message = message(bits)?;
-            (it.condition, it.saturate, it.accumulate) = (0, false, false);
-            return Ok(it);
-        }
-        _ if branches(operation) => {
-            if operation == Operation::Jmpi && !bit(bits, 46) {
-                return Err("a jump to a register".into());
-            }
-            let target = |offset: u64| at.wrapping_add(offset as u32);
-            // `jmpi` counts from the instruction that follows it.
-            let after = if operation == Operation::Jmpi { 4 * words.len() as u64 } else { 0 };
-            it.jump = [target(get(127, 96) + after), target(get(95, 64))];
-            (it.condition, it.saturate, it.accumulate) = (0, false, false);
-            if jumps(operation) == 1 {
-                it.jump[1] = it.jump[0];
-            }
-            return Ok(it);
-        }
-        _ => {}
-    }
-    if operation.has_three() {
-        three(bits, &mut it)?;
-        if operation == Operation::Bfn {
-            it.message.function = (get(95, 92) << 4 | get(87, 84)) as u8;
+}
+
+fn operands(bits: Bits, it: &mut Instruction) -> Result<(), String> {
+    if it.operation.has_three() {
+        three(bits, it)?;
+        if it.operation == Operation::Bfn {
+            it.message.function = (field(bits, 95, 92) << 4 | field(bits, 87, 84)) as u8;
             it.condition = 0;
             // Where others have modifiers, it has a part of its function.
             for source in &mut it.source {
                 (source.negate, source.absolute) = (false, false);
             }
         }
-    } else {
-        it.to = target(bits)?;
-        let count = sources(operation, it.condition);
-        it.source[0] = first_source(bits)?;
-        if count > 1 {
-            it.source[1] = second_source(bits)?;
-        }
+        return Ok(());
     }
-    check(&it)?;
-    it.plan = crate::execute::fast::plan(&it);
-    Ok(it)
+    it.to = target(bits)?;
+    for k in 0..sources(it.operation, it.condition) {
+        it.source[k] = source(bits, k as u32)?;
+    }
+    Ok(())
 }
 
 /// Whether everything that it accesses is in the register file.
@@ -286,21 +330,18 @@ fn target(bits: Bits) -> Result<Target, String> {
     Ok(Target { place, kind, stride: stride(get(49, 48)).max(1) })
 }
 
-/// The value in the upper word, as the type has it.
-fn value(bits: Bits, kind: Type) -> u64 {
+/// A value in the upper words, as the type has it.
+fn immediate(bits: Bits, number: u64) -> Result<Source, String> {
+    let kind = kind(number, true)?;
     let word = field(bits, 127, 96);
-    match kind.bytes() {
+    let value = match kind.bytes() {
         2 => word & 0xffff,
         8 => field(bits, 95, 64) << 32 | word,
         _ => word,
-    }
-}
-
-fn immediate(bits: Bits, number: u64) -> Result<Source, String> {
-    let kind = kind(number, true)?;
+    };
     // A vector has an element for each channel.
-    let (vertical, horizontal) = if matches!(kind, Type::V | Type::UV | Type::VF) { (1, 0) } else { (0, 0) };
-    Ok(Source { place: Place::Immediate(value(bits, kind)), kind, vertical, horizontal, ..Source::NONE })
+    let vertical = u8::from(matches!(kind, Type::V | Type::UV | Type::VF));
+    Ok(Source { place: Place::Immediate(value), kind, vertical, ..Source::NONE })
 }
 
 pub(super) fn region(vertical: u64, width: u64, horizontal: u64) -> (u8, u8, u8) {
@@ -308,34 +349,25 @@ pub(super) fn region(vertical: u64, width: u64, horizontal: u64) -> (u8, u8, u8)
     (vertical, 1 << width, stride(horizontal))
 }
 
-fn first_source(bits: Bits) -> Result<Source, String> {
-    let get = |last, first| field(bits, last, first);
-    if bit(bits, 46) {
-        return immediate(bits, get(43, 40));
+/// The first or the second source. The fields of the second follow those of the first by 32 bits,
+/// but for its type and signs.
+fn source(bits: Bits, number: u32) -> Result<Source, String> {
+    let (value, type_, signs) = [(46, (43, 40), 44), (47, (91, 88), 120)][number as usize];
+    let type_ = field(bits, type_.0, type_.1);
+    if bit(bits, value) {
+        return immediate(bits, type_);
     }
-    let kind = kind(get(43, 40), false)?;
-    let place = if bit(bits, 80) {
+    let kind = kind(type_, false)?;
+    let its = bits >> (32 * number);
+    let get = |last, first| field(its, last, first);
+    let place = if get(80, 80) != 0 {
         indirect(get(79, 76), get(75, 66), get(87, 84) == 15)
     } else {
-        place(bit(bits, 66), get(79, 72), get(71, 67), kind)?
+        place(get(66, 66) != 0, get(79, 72), get(71, 67), kind)?
     };
     let (vertical, width, horizontal) = region(get(87, 84), get(83, 81), get(65, 64));
-    Ok(Source { place, kind, vertical, width, horizontal, negate: bit(bits, 45), absolute: bit(bits, 44) })
-}
-
-fn second_source(bits: Bits) -> Result<Source, String> {
-    let get = |last, first| field(bits, last, first);
-    if bit(bits, 47) {
-        return immediate(bits, get(91, 88));
-    }
-    let kind = kind(get(91, 88), false)?;
-    let place = if bit(bits, 112) {
-        indirect(get(111, 108), get(107, 98), get(119, 116) == 15)
-    } else {
-        place(bit(bits, 98), get(111, 104), get(103, 99), kind)?
-    };
-    let (vertical, width, horizontal) = region(get(119, 116), get(115, 113), get(97, 96));
-    Ok(Source { place, kind, vertical, width, horizontal, negate: bit(bits, 121), absolute: bit(bits, 120) })
+    let (absolute, negate) = (bit(bits, signs), bit(bits, signs + 1));
+    Ok(Source { place, kind, vertical, width, horizontal, negate, absolute })
 }
 
 /// Operands of an operation of three sources.
@@ -385,17 +417,17 @@ fn three(bits: Bits, it: &mut Instruction) -> Result<(), String> {
 }
 
 /// A message. The bits of its descriptors are scattered over the instruction.
-fn message(bits: Bits) -> Result<Message, String> {
+fn message(bits: Bits) -> Message {
     let get = |last, first| field(bits, last, first);
     let descriptor = get(123, 122) << 30 | get(71, 67) << 25 | get(55, 51) << 20 | get(121, 113) << 11 | get(91, 81);
     let extended = get(127, 124) << 28 | get(97, 96) << 26 | get(65, 64) << 24 | get(47, 35) << 11 | get(103, 99) << 6;
     let register = |file: u32, number: u64| bit(bits, file).then_some(number as u8);
-    Ok(Message {
+    Message {
         function: get(95, 92) as u8,
         descriptor: (!bit(bits, 48)).then_some(descriptor as u32),
         extended: if bit(bits, 49) { Extended::Address(get(42, 40) as u8) } else { Extended::Value(extended as u32) },
         end: bit(bits, 34),
         registers: [register(66, get(79, 72)), register(98, get(111, 104))],
         answer: register(50, get(63, 56)),
-    })
+    }
 }

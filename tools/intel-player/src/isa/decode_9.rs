@@ -1,12 +1,11 @@
 //! From words to an instruction of the 9th generation, whose fields are elsewhere than those of Xe.
 
 use super::bits::{Bits, bit, field};
-use super::compaction_9 as compaction;
-use super::decode::{branches, check, indirect, jumps, place, region, sources, stride};
-use super::instruction::{Extended, Instruction, Message, Operation, Place, Plan, Source, Target, Type};
+use super::decode::{Layout, indirect, place, region, sources, stride};
+use super::instruction::{Extended, Instruction, Message, Operation, Place, Source, Target, Type};
 
 /// The operation of a number.
-fn operation(number: u64) -> Option<Operation> {
+pub(super) fn operation(number: u64) -> Option<Operation> {
     use Operation::*;
     Some(match number {
         1 => Mov,
@@ -43,83 +42,33 @@ fn kind(number: u64, immediate: bool) -> Result<Type, String> {
     kinds.get(number as usize).copied().ok_or_else(|| format!("type {number}"))
 }
 
-/// Decodes the two or four words of an instruction.
-///
-/// # Errors
-///
-/// What of it does not exist or is missing here.
-pub fn decode(words: &[u32], at: u32) -> Result<Instruction, String> {
-    let number = u64::from(words[0] & 0x7f);
-    let operation = operation(number).ok_or_else(|| format!("operation {number}"))?;
-    let bits = match *words {
-        [a, b] => {
-            let compact = u64::from(a) | u64::from(b) << 32;
-            if operation.has_three() { compaction::expand_three(compact) } else { compaction::expand_two(compact) }
-        }
-        [a, b, c, d] => Bits::from(a) | Bits::from(b) << 32 | Bits::from(c) << 64 | Bits::from(d) << 96,
-        _ => return Err("length".into()),
-    };
-    let get = |last, first| field(bits, last, first);
-    let mut it = Instruction {
-        at,
-        operation,
-        channels: 1 << get(23, 21),
-        first: (get(13, 12) * 8 + get(11, 11) * 4) as u8,
-        all: bit(bits, 34),
-        predicate: get(19, 16) as u8,
-        inverted: bit(bits, 20),
-        flag: (get(33, 32) * 16) as u8,
-        condition: get(27, 24) as u8,
-        saturate: bit(bits, 31),
-        accumulate: bit(bits, 28),
-        plan: Plan::General,
-        is_target: false,
-        to: Target { place: Place::Null, kind: Type::UD, stride: 1 },
-        source: [Source::NONE; 3],
-        jump: [0; 2],
-        message: Message::default(),
-    };
-    if usize::from(it.first) + usize::from(it.channels) > 32 {
-        return Err("more than 32 channels".into());
+/// Where the fields are that all instructions have.
+pub(super) const LAYOUT: Layout = Layout {
+    channels: (23, 21),
+    first: (13, 12),
+    four: 11,
+    all: 34,
+    predicate: (19, 16),
+    inverted: 20,
+    flag: (33, 32),
+    condition: (27, 24),
+    saturate: 31,
+    accumulate: 28,
+};
+
+/// Reads the operands of arithmetic.
+pub(super) fn operands(bits: Bits, it: &mut Instruction) -> Result<(), String> {
+    if it.operation.has_three() {
+        return three(bits, it);
     }
-    match operation {
-        Operation::Nop | Operation::Wait => {
-            (it.condition, it.saturate, it.accumulate) = (0, false, false);
-            return Ok(it);
-        }
-        Operation::Send | Operation::Sendc | Operation::Sends => {
-            it.message = if operation == Operation::Sends { split_message(bits) } else { message(bits)? };
-            (it.condition, it.saturate, it.accumulate) = (0, false, false);
-            return Ok(it);
-        }
-        _ if branches(operation) => {
-            if operation == Operation::Jmpi {
-                return Err("a jump".into());
-            }
-            let target = |offset: u64| at.wrapping_add(offset as u32);
-            it.jump = [target(get(127, 96)), target(get(95, 64))];
-            (it.condition, it.saturate, it.accumulate) = (0, false, false);
-            if jumps(operation) == 1 {
-                it.jump[1] = it.jump[0];
-            }
-            return Ok(it);
-        }
-        _ => {}
-    }
-    if operation.has_three() {
-        three(bits, &mut it)?;
-    } else if bit(bits, 8) {
+    if bit(bits, 8) {
         return Err("an arrangement of four channels".into());
-    } else {
-        it.to = target(bits)?;
-        it.source[0] = source(bits, 0)?;
-        if sources(operation, it.condition) > 1 {
-            it.source[1] = source(bits, 1)?;
-        }
     }
-    check(&it)?;
-    it.plan = crate::execute::fast::plan(&it);
-    Ok(it)
+    it.to = target(bits)?;
+    for k in 0..sources(it.operation, it.condition) {
+        it.source[k] = source(bits, k as u32)?;
+    }
+    Ok(())
 }
 
 fn target(bits: Bits) -> Result<Target, String> {
@@ -203,23 +152,27 @@ fn three(bits: Bits, it: &mut Instruction) -> Result<(), String> {
     Ok(())
 }
 
+pub(super) fn message(bits: Bits, operation: Operation) -> Message {
+    if operation == Operation::Sends { message_of_two(bits) } else { message_of_one(bits) }
+}
+
 /// A message of one part.
-fn message(bits: Bits) -> Result<Message, String> {
+fn message_of_one(bits: Bits) -> Message {
     let get = |last, first| field(bits, last, first);
     let immediate = get(90, 89) == 3;
     let extended = get(94, 91) << 28 | get(88, 85) << 24 | get(83, 80) << 20 | get(67, 64) << 16;
-    Ok(Message {
+    Message {
         function: get(27, 24) as u8,
         descriptor: immediate.then(|| get(126, 96) as u32),
         extended: Extended::Value(if immediate { extended as u32 } else { 0 }),
         end: bit(bits, 127),
         registers: [(get(42, 41) == 1).then(|| get(76, 69) as u8), None],
         answer: (get(36, 35) == 1).then(|| get(60, 53) as u8),
-    })
+    }
 }
 
 /// A message of two parts.
-fn split_message(bits: Bits) -> Message {
+fn message_of_two(bits: Bits) -> Message {
     let get = |last, first| field(bits, last, first);
     let extended = get(95, 80) << 16 | get(67, 64) << 6;
     Message {

@@ -15,6 +15,7 @@ pub enum Type {
     D,
     Q,
     HF,
+    BF,
     F,
     DF,
     V,
@@ -28,7 +29,7 @@ impl Type {
     pub fn bytes(self) -> usize {
         match self {
             Self::UB | Self::B => 1,
-            Self::UW | Self::W | Self::HF => 2,
+            Self::UW | Self::W | Self::HF | Self::BF => 2,
             Self::UD | Self::D | Self::F | Self::V | Self::UV | Self::VF => 4,
             Self::UQ | Self::Q | Self::DF => 8,
         }
@@ -37,7 +38,7 @@ impl Type {
     /// Whether it is a floating-point type.
     #[must_use]
     pub fn is_float(self) -> bool {
-        matches!(self, Self::HF | Self::F | Self::DF | Self::VF)
+        matches!(self, Self::HF | Self::BF | Self::F | Self::DF | Self::VF)
     }
 
     /// Whether it is a signed integer.
@@ -186,6 +187,7 @@ pub enum Operation {
     Mad,
     Lrp,
     Add3,
+    Dpas,
 }
 
 impl Operation {
@@ -194,7 +196,15 @@ impl Operation {
     pub fn has_three(self) -> bool {
         matches!(
             self,
-            Self::Bfn | Self::Csel | Self::Bfe | Self::Bfi2 | Self::Dp4a | Self::Mad | Self::Lrp | Self::Add3
+            Self::Bfn
+                | Self::Csel
+                | Self::Bfe
+                | Self::Bfi2
+                | Self::Dp4a
+                | Self::Mad
+                | Self::Lrp
+                | Self::Add3
+                | Self::Dpas
         )
     }
 }
@@ -202,7 +212,8 @@ impl Operation {
 /// What a message has beside registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Message {
-    /// The shared function it goes to; of `bfn` its results for each choice of three bits.
+    /// The shared function it goes to; of `bfn` its results for each choice of three bits; of
+    /// `dpas` the rows of its result.
     pub function: u8,
     /// The descriptor; none if it is in `a0.0`.
     pub descriptor: Option<u32>,
@@ -322,6 +333,7 @@ impl fmt::Display for Instruction {
         write!(f, "{name}")?;
         match self.operation {
             Operation::Bfn => write!(f, "[{:#04x}]", self.message.function)?,
+            Operation::Dpas => write!(f, ".{}x{}", super::systolic::DEPTH, self.message.function)?,
             Operation::Math => write!(f, " {}", MATH[self.condition as usize & 15])?,
             Operation::Sync => {
                 let name = match self.condition {

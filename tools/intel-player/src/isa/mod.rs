@@ -7,11 +7,13 @@ pub mod decode;
 mod decode_9;
 pub mod file;
 pub mod instruction;
+mod systolic;
 
 use crate::fault::{Fault, FaultKind};
 use instruction::{Instruction, Operation};
 
 pub use decode::sources;
+pub use systolic::DEPTH;
 
 /// Whose machine code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -255,6 +255,7 @@ fn execute<const N: usize, const COUNT: bool, const STRICT: bool>(
     group: &mut Group,
 ) -> Result<(), Box<Fault>> {
     wave.waiting = false;
+    let left = group.options.most().saturating_sub(wave.executed);
     let mut count = 0;
     while !wave.waiting {
         if wave.next == usize::MAX {
@@ -268,6 +269,9 @@ fn execute<const N: usize, const COUNT: bool, const STRICT: bool>(
                 program.address,
             )));
         };
+        if count == left {
+            return Err(endless(program, instruction, wave, group));
+        }
         wave.next += 1;
         count += 1;
         if COUNT {
@@ -295,8 +299,15 @@ fn execute<const N: usize, const COUNT: bool, const STRICT: bool>(
             note(wave, instruction, step.kind, group, before);
         }
     }
+    wave.executed += count;
     group.counts.instructions += count;
     Ok(())
+}
+
+#[cold]
+fn endless<const N: usize>(program: &Program, instruction: &Instruction, wave: &Wave<N>, group: &Group) -> Box<Fault> {
+    let trap = Trap::new(FaultKind::Endless(group.options.most()));
+    fault(*trap, program, instruction, wave.index, group.id)
 }
 
 #[cold]

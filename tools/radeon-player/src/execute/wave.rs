@@ -42,6 +42,8 @@ pub struct Wave<const N: usize> {
     /// The register MODE: how floats round (the lowest four bits) and which subnormals are kept
     /// (the next four); the rest is not modelled.
     pub mode: u32,
+    /// Instructions that it has carried out up to its last barrier.
+    pub executed: u64,
     /// The wave has ended.
     pub done: bool,
     /// What is known of its registers, in strict runs.
@@ -76,6 +78,7 @@ impl<const N: usize> Wave<N> {
             mode: 0,
             waiting: false,
             done: false,
+            executed: 0,
             strict: None,
             timeline: None,
             rooms: Some(Box::new([[[0; N]; 2]; 4])),
@@ -89,7 +92,7 @@ impl<const N: usize> Wave<N> {
         self.vectors[..registers.min(256)].fill([UNWRITTEN; N]);
         self.scalars.fill(UNWRITTEN);
         (self.scc, self.next, self.waiting, self.done) = (false, 0, false, false);
-        (self.strict, self.timeline) = (None, None);
+        (self.executed, self.strict, self.timeline) = (0, None, None);
         // What stopped in the middle of an instruction did not give them back.
         self.rooms.get_or_insert_with(|| Box::new([[[0; N]; 2]; 4]));
     }
