@@ -43,6 +43,7 @@ fn cycles() -> u64 {
 // Numbers of the registers.
 const MODE: u32 = 1;
 const STATUS: u32 = 2;
+const FLAT_SCRATCH: [u32; 2] = [20, 21];
 const CYCLES: u32 = 29;
 const CYCLES_HIGH: u32 = 30;
 
@@ -77,8 +78,13 @@ fn get<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, group: &mu
     Ok(())
 }
 
-fn set<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, _: &mut Group) -> Outcome {
+fn set<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, group: &mut Group) -> Outcome {
     let (register, first, mask) = field(instruction);
+    // Where scratch memory is: here it is the workgroup's own, wherever the driver has put it. Later
+    // generations get it from the hardware.
+    if FLAT_SCRATCH.contains(&register) && group.dispatch.generation < Generation::Rdna3 {
+        return Ok(());
+    }
     if register != MODE {
         return Err(unknown(register));
     }

@@ -423,12 +423,18 @@ impl Decoder<'_> {
             instruction.offset = 0;
         }
         let returns = bits(word, if third { 14 } else { 16 }, 1) != 0;
-        let base = scalar(self.generation, bits(next, 16, 7));
-        let vector = if encoding == Encoding::Scratch && third {
+        let mut base = scalar(self.generation, bits(next, 16, 7));
+        let vector = if encoding != Encoding::Scratch {
+            true
+        } else if third {
             bits(next, 23, 1) != 0
         } else {
-            base_is_off(base) || encoding != Encoding::Scratch
+            base_is_off(base)
         };
+        // Before RDNA3 this register in place of a base says that the offset is the whole address.
+        if encoding == Encoding::Scratch && !third && base == Operand::Scalar(EXEC + 1) {
+            base = Operand::None;
+        }
         let registers = [bits(next, 0, 8), bits(next, 8, 8), bits(next, 24, 8)];
         self.address(&mut instruction, row, registers, base, vector, returns);
         Some(instruction)
