@@ -73,6 +73,17 @@ fn resized(cx: &Context, t: &View, sizes: &[i64]) -> Result<View> {
     Ok(whole)
 }
 
+/// Fails unless a tensor is long enough for a transform of real numbers along its last dimensions;
+/// along given ones it is continued by zeros.
+fn check_lengths(t: &View, along: Along, axes: &[usize], lengths: &[i64]) -> Result<()> {
+    let given = matches!(along, Along::Given);
+    for (&d, &length) in axes.iter().zip(lengths) {
+        let size = t.sizes[d];
+        require!(given || size >= length, "Input dimension {d} must have length of at least {length} but got: {size}");
+    }
+    Ok(())
+}
+
 /// `FFT`, `IFFT` and those of more dimensions.
 fn complex(name: &'static str, along: Along, inverse: bool) -> Operator {
     Operator::plain(name, move |call: &Call| {
@@ -105,6 +116,7 @@ fn of_real(name: &'static str, along: Along) -> Operator {
         let t = call.input(0)?;
         let (axes, lengths) = axes(call, &t, along)?;
         let lengths = lengths.unwrap_or_default();
+        check_lengths(&t, along, &axes, &lengths)?;
         let half = with_half(&lengths, |n| if n == 0 { 0 } else { n / 2 + 1 });
         let out = call.output(0, &with(&t, &axes, &half))?;
         if out.numel() == 0 {
@@ -124,13 +136,15 @@ fn to_real(name: &'static str, along: Along) -> Operator {
         let t = call.input(0)?;
         let (axes, lengths) = axes(call, &t, along)?;
         let lengths = lengths.unwrap_or_default();
+        let half = with_half(&lengths, |n| n / 2 + 1);
+        check_lengths(&t, along, &axes, &half)?;
         let out = call.output(0, &with(&t, &axes, &lengths))?;
         let Some((&last, others)) = axes.split_last() else { return Ok(()) };
         if out.numel() == 0 {
             return Ok(());
         }
         let cx = call.cx();
-        let t = resized(&cx, &t, &with(&t, &axes, &with_half(&lengths, |n| n / 2 + 1)))?;
+        let t = resized(&cx, &t, &with(&t, &axes, &half))?;
         Ok(complex_to_real(&cx, &t, &out, (others, last), mean_of(&out.sizes, &axes))?)
     })
     .of("Treal", WIDE_FLOATS)
