@@ -105,7 +105,7 @@ fn fused_mat_mul(attributes: &Attributes) -> Result<impl Fn(&Call) -> Result<()>
         let alone = function.filter(|f| f.arguments.is_some_and(|arguments| arguments.len() == 1));
         Product { addend, activation: alone, ..Product::new(&a, &b) }.run(&cx, &out)?;
         match function {
-            Some(function) if alone.is_none() => compute(&cx, function, &out, &[out.clone()], &[slope]),
+            Some(function) if alone.is_none() => compute(&cx, function, &out, std::slice::from_ref(&out), &[slope]),
             _ => Ok(()),
         }
     })
