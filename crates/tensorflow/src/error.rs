@@ -39,6 +39,8 @@ pub mod code {
     pub const INVALID_ARGUMENT: i32 = 3;
     /// No memory is left.
     pub const RESOURCE_EXHAUSTED: i32 = 8;
+    /// Arguments that the operator needs in another state.
+    pub const FAILED_PRECONDITION: i32 = 9;
     /// Not implemented.
     pub const UNIMPLEMENTED: i32 = 12;
     /// A fault of the plugin or of the driver.
