@@ -27,7 +27,7 @@ def test_complex(rng, name: str, case, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("change", [0, -1, 2])
+@pytest.mark.parametrize("change", [0, -1])
 def test_real(rng, change: int, case, dtype: str) -> None:
     rank, shape = case
     lengths = [max(n + change, 1) for n in shape[-rank:]]
@@ -38,7 +38,7 @@ def test_real(rng, change: int, case, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("change", [0, -1, 3])
+@pytest.mark.parametrize("change", [0, -1])
 def test_back_to_real(rng, change: int, case, dtype: str) -> None:
     rank, shape = case
     lengths = [max(n + change, 1) for n in shape[-rank:]]
@@ -66,6 +66,14 @@ def test_along_given_dimensions(rng, change: int, axes) -> None:
 def test_gradients(rng) -> None:
     compare(tf.signal.rfft, numbers(rng, (3, 8), "float32"), ulps=32, gradient=True)
     compare(tf.signal.fft, numbers(rng, (3, 8), "complex64"), ulps=32, gradient=True)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_inputs_that_are_too_short(rng, rank: int) -> None:
+    lengths = [4, 4, 5][-rank:]
+    refuses(lambda x: named("RFFT", rank)(input=x, fft_length=lengths), numbers(rng, (4, 4, 4), "float32"))
+    lengths[-1] = 8
+    refuses(lambda x: named("IRFFT", rank)(input=x, fft_length=lengths), numbers(rng, (4, 4, 4), "complex64"))
 
 
 def test_too_few_dimensions() -> None:

@@ -11,7 +11,8 @@ use crate::view::layout::index_type;
 use dml_engine::interface::{I64, Index, U32, U64};
 use dml_engine::{ArgumentBlock, Parameter, parameters};
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, ScalarType, Value, math};
+use dml_kernel::math::{self, special};
+use dml_kernel::{Builder, DType, ScalarType, Value};
 
 /// Key and first counter, low words first.
 #[derive(Copy, Clone, Debug)]
@@ -162,7 +163,9 @@ fn normals<'b>(words: &[Value<'b>], wide: bool) -> [Value<'b>; 2] {
     let (first, second) = words.split_at(words.len() / 2);
     let (radius, angle) = (unit(first, dtype), unit(second, dtype));
     let radius = math::sqrt(-2.0 * math::log(radius.max(1e-7)));
-    let angle = angle * std::f64::consts::TAU;
+    // TensorFlow rounds the angle once, after a product in double precision.
+    let turn = if wide { std::f64::consts::TAU } else { f64::from(std::f32::consts::TAU) };
+    let angle = special::fused(angle, angle.like(turn), angle * (std::f64::consts::TAU - turn));
     [math::sin(angle) * radius, math::cos(angle) * radius]
 }
 

@@ -73,6 +73,17 @@ fn resized(cx: &Context, t: &View, sizes: &[i64]) -> Result<View> {
     Ok(whole)
 }
 
+/// Fails unless a tensor is long enough for a transform of real numbers along its last dimensions;
+/// along given ones it is continued by zeros.
+fn check_lengths(t: &View, along: Along, axes: &[usize], lengths: &[i64]) -> Result<()> {
+    let given = matches!(along, Along::Given);
+    for (&d, &length) in axes.iter().zip(lengths) {
+        let size = t.sizes[d];
+        require!(given || size >= length, "Input dimension {d} must have length of at least {length} but got: {size}");
+    }
+    Ok(())
+}
+
 /// `FFT`, `IFFT` and those of more dimensions.
 fn complex(name: &'static str, along: Along, inverse: bool) -> Operator {
     Operator::plain(name, move |call: &Call| {
@@ -105,6 +116,7 @@ fn of_real(name: &'static str, along: Along) -> Operator {
         let t = call.input(0)?;
         let (axes, lengths) = axes(call, &t, along)?;
         let lengths = lengths.unwrap_or_default();
+        check_lengths(&t, along, &axes, &lengths)?;
         let half = with_half(&lengths, |n| if n == 0 { 0 } else { n / 2 + 1 });
         let out = call.output(0, &with(&t, &axes, &half))?;
         if out.numel() == 0 {
@@ -124,41 +136,42 @@ fn to_real(name: &'static str, along: Along) -> Operator {
         let t = call.input(0)?;
         let (axes, lengths) = axes(call, &t, along)?;
         let lengths = lengths.unwrap_or_default();
+        let half = with_half(&lengths, |n| n / 2 + 1);
+        check_lengths(&t, along, &axes, &half)?;
         let out = call.output(0, &with(&t, &axes, &lengths))?;
         let Some((&last, others)) = axes.split_last() else { return Ok(()) };
         if out.numel() == 0 {
             return Ok(());
         }
         let cx = call.cx();
-        let t = resized(&cx, &t, &with(&t, &axes, &with_half(&lengths, |n| n / 2 + 1)))?;
+        let t = resized(&cx, &t, &with(&t, &axes, &half))?;
         Ok(complex_to_real(&cx, &t, &out, (others, last), mean_of(&out.sizes, &axes))?)
     })
     .of("Treal", WIDE_FLOATS)
     .tied("Tcomplex", "Treal", DType::complex)
 }
 
+/// The arguments in host memory where the dimensions are given.
+const HOST: &[&str] = &["fft_length", "axes"];
+
 /// The operators of this file.
 pub fn operators() -> Vec<Operator> {
-    let names: [[&'static str; 3]; 6] = [
-        ["FFT", "FFT2D", "FFT3D"],
-        ["IFFT", "IFFT2D", "IFFT3D"],
-        // The old names, of complex64 alone.
-        ["BatchFFT", "BatchFFT2D", "BatchFFT3D"],
-        ["BatchIFFT", "BatchIFFT2D", "BatchIFFT3D"],
-        ["RFFT", "RFFT2D", "RFFT3D"],
-        ["IRFFT", "IRFFT2D", "IRFFT3D"],
+    // The old names are of complex64 alone.
+    let names = [
+        ["FFT", "IFFT", "BatchFFT", "BatchIFFT", "RFFT", "IRFFT"],
+        ["FFT2D", "IFFT2D", "BatchFFT2D", "BatchIFFT2D", "RFFT2D", "IRFFT2D"],
+        ["FFT3D", "IFFT3D", "BatchFFT3D", "BatchIFFT3D", "RFFT3D", "IRFFT3D"],
     ];
     let mut operators = Vec::new();
-    for i in 0..3 {
+    for (i, [forward, inverse, old_forward, old_inverse, real, to_reals]) in names.into_iter().enumerate() {
         let along = Along::Last(i + 1);
-        operators.push(complex(names[0][i], along, false).of("Tcomplex", COMPLEX));
-        operators.push(complex(names[1][i], along, true).of("Tcomplex", COMPLEX));
-        operators.push(complex(names[2][i], along, false));
-        operators.push(complex(names[3][i], along, true));
-        operators.push(of_real(names[4][i], along).on_host(&["fft_length"]));
-        operators.push(to_real(names[5][i], along).on_host(&["fft_length"]));
+        operators.push(complex(forward, along, false).of("Tcomplex", COMPLEX));
+        operators.push(complex(inverse, along, true).of("Tcomplex", COMPLEX));
+        operators.push(complex(old_forward, along, false));
+        operators.push(complex(old_inverse, along, true));
+        operators.push(of_real(real, along).on_host(&["fft_length"]));
+        operators.push(to_real(to_reals, along).on_host(&["fft_length"]));
     }
-    const HOST: &[&str] = &["fft_length", "axes"];
     operators.push(complex("FFTND", Along::Given, false).of("Tcomplex", COMPLEX).on_host(HOST));
     operators.push(complex("IFFTND", Along::Given, true).of("Tcomplex", COMPLEX).on_host(HOST));
     operators.push(of_real("RFFTND", Along::Given).on_host(HOST));

@@ -252,6 +252,7 @@ pub fn operators() -> Vec<Operator> {
         matrices(Operator::plain("Lu", lu_of)).of("output_idx_type", INDICES),
         matrices(Operator::new("Qr", qr_of)),
         matrices(Operator::new("Svd", svd_of)),
+        matrices(Operator::new("BatchSvd", svd_of)),
         matrices(Operator::new("SelfAdjointEigV2", eigh_of)),
     ]
 }

@@ -3,7 +3,7 @@
 use super::arithmetic::{broadcast, compute};
 use super::dtypes::{FIELDS, FLOATS, REALS_AND_I32};
 use super::{Attributes, Call, Operator, functions};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, code};
 use crate::require;
 use dml_compute::linear_algebra::cross;
 use dml_compute::linear_algebra::matrices::{self, Update, adjoint, to_contiguous_matrices, transposed};
@@ -105,7 +105,7 @@ fn fused_mat_mul(attributes: &Attributes) -> Result<impl Fn(&Call) -> Result<()>
         let alone = function.filter(|f| f.arguments.is_some_and(|arguments| arguments.len() == 1));
         Product { addend, activation: alone, ..Product::new(&a, &b) }.run(&cx, &out)?;
         match function {
-            Some(function) if alone.is_none() => compute(&cx, function, &out, &[out.clone()], &[slope]),
+            Some(function) if alone.is_none() => compute(&cx, function, &out, std::slice::from_ref(&out), &[slope]),
             _ => Ok(()),
         }
     })
@@ -145,11 +145,11 @@ fn batch_mat_mul(name: &'static str, broadcasts: bool) -> Operator {
 fn cross_product(call: &Call) -> Result<()> {
     let [a, b] = [call.input(0)?, call.input(1)?];
     require!(a.sizes == b.sizes, "Both inputs must be of same shape: {:?} vs. {:?}", a.sizes, b.sizes);
-    require!(
-        a.dim() >= 1 && a.size(-1) == 3,
-        "Cross-products are only defined for 3-element vectors, not for {:?}",
-        a.sizes
-    );
+    require!(a.dim() >= 1, "input must be at least 1D, got {:?}", a.sizes);
+    if a.size(-1) != 3 {
+        let message = format!("Cross-products are only defined for 3-element vectors, not for {:?}", a.sizes);
+        return Err(Error::TensorFlow { code: code::FAILED_PRECONDITION, message });
+    }
     let out = call.output(0, &a.sizes)?;
     Ok(cross::cross(&call.cx(), &a, &b, a.dim() - 1, &out)?)
 }

@@ -10,14 +10,17 @@ pub type Kernel = Box<dyn Fn(&Call) -> Result<()> + Send + Sync>;
 /// What makes the kernel of a node.
 type Make = Box<dyn Fn(&Attributes) -> Result<Kernel> + Send + Sync>;
 
+/// An attribute of type `type` that follows from another one, the other's name, and how.
+pub type Tie = (&'static str, &'static str, fn(DType) -> DType);
+
 /// An operator of TensorFlow.
 pub struct Operator {
     /// TensorFlow's name.
     pub name: &'static str,
     /// Attributes of type `type`, with the dtypes that have kernels; one kernel for each choice.
     pub types: Vec<(&'static str, &'static [DType])>,
-    /// Attributes of type `type` that follow from another one: their name, the other's, and how.
-    pub tied: Vec<(&'static str, &'static str, fn(DType) -> DType)>,
+    /// Attributes of type `type` that follow from another one.
+    pub tied: Vec<Tie>,
     /// Names of arguments and results in host memory.
     pub host: &'static [&'static str],
     /// The arguments and results of a kernel for int32 that has all of them in host memory, if there
