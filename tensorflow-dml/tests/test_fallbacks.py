@@ -59,3 +59,16 @@ def test_what_the_device_computes_and_datasets_are_no_fallbacks() -> None:
         tf.matmul(x + x, x, transpose_b=True)
     list(tf.data.Dataset.from_tensor_slices([1.0, 2.0]).map(lambda x: tf.math.lgamma(x)))
     assert tensorflow_dml.fallbacks() == {}
+
+
+def test_operators_with_lists_of_dtypes_and_other_attributes() -> None:
+    @tf.function
+    def f(x):
+        return tf.raw_ops.Conv2DBackpropInputV2(
+            input=x, filter=tf.ones((1, 1, 1, 1)), out_backprop=x, strides=[1, 1, 1, 1], padding="SAME"
+        )
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        f(tf.ones((1, 2, 2, 1)))
+        tf.py_function(lambda x: x, [tf.constant(1.0)], tf.float32)

@@ -28,9 +28,7 @@ def _regression(rng, policy: str = "float32") -> tuple[keras.Model, list[float]]
     keras.utils.set_random_seed(1)
     keras.mixed_precision.set_global_policy(policy)
     x = rng.standard_normal((32, 8)).astype("f4")
-    model = keras.Sequential(
-        [layers.Input((8,)), layers.Dense(8, activation="relu"), layers.Dense(1, dtype="float32")]
-    )
+    model = keras.Sequential([layers.Input((8,)), layers.Dense(8, activation="relu"), layers.Dense(1, dtype="float32")])
     model.compile("adam", "mse")
     return model, model.fit(x, x[:, :1], epochs=3, verbose=0, batch_size=16).history["loss"]
 

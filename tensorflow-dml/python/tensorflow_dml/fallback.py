@@ -111,10 +111,10 @@ def _types(attributes: Sequence[Any], wanted: set[str]) -> dict[str, int]:
     found = {}
     for name, value in zip(attributes[::2], attributes[1::2], strict=False):
         if isinstance(value, attr_value_pb2.AttrValue):
-            value = value.type
+            value = value.type if value.HasField("type") else None
         if isinstance(value, tf.DType):
             value = value.as_datatype_enum
-        if name in wanted and isinstance(value, int):
+        if name in wanted and isinstance(value, int) and value != 0:
             found[str(name)] = value
     return found
 

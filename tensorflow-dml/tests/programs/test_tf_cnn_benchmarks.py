@@ -1,5 +1,5 @@
-"""tf_cnn_benchmarks, whose source tree TF_CNN_BENCHMARKS names: the repository tensorflow/benchmarks,
-or its folder scripts/tf_cnn_benchmarks.
+"""tf_cnn_benchmarks, whose source tree TF_CNN_BENCHMARKS names: the repository
+tensorflow/benchmarks, or its folder scripts/tf_cnn_benchmarks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 //! Optimizers: each is an elementwise function of its variables, its numbers and the gradient.
 //!
-//! TensorFlow has each twice: of resources, and of references (`ResourceApplyAdam`, `ApplyAdam`), and some
-//! four times: also with a gradient that has rows of the parameter alone (`ResourceSparseApply...`,
-//! `SparseApply...`).
+//! TensorFlow has each twice: of resources, and of references (`ResourceApplyAdam`, `ApplyAdam`).
+//! It has some four times: also with a gradient that has rows of the parameter alone
+//! (`ResourceSparseApply...`, `SparseApply...`).
 
 mod dense;
 mod sparse;
