@@ -21,7 +21,9 @@ dml_compute::functions! {
             .map(|(level, bound)| (level * bound).gt(0.0).select(level / bound, min.like(largest)));
         let by_min = of_min.lt(of_max);
         let inverse = by_min.select(min / least, max / most);
-        [by_min.select(of_min, of_max), inverse, by_min.select(min, least * inverse), by_min.select(most * inverse, max)]
+        let low = by_min.select(min, least * inverse);
+        let high = by_min.select(most * inverse, max);
+        [by_min.select(of_min, of_max), inverse, low, high]
     };
     /// `round(x * scale) / scale`. Flags: `x` is first clamped to the range; halves are rounded
     /// upwards, not to even.
