@@ -13,8 +13,8 @@ use dml_compute::{Dims, Scalar, View};
 use dml_kernel::{DType, ScalarType};
 
 dml_compute::functions! {
-    /// From the range of numbers and that of integers: the scale, its inverse, and the range that is
-    /// represented.
+    /// From the range of numbers and that of integers: the scale, its inverse, and the range that
+    /// is represented.
     QUANTIZATION_RANGE = "quantization_range"(min, max, least, most) => {
         let largest = if min.scalar() == ScalarType::F64 { f64::MAX } else { f64::from(f32::MAX) };
         let [of_min, of_max] = [(least, min), (most, max)]
