@@ -20,10 +20,9 @@ def test_fake_quantization(rng, bounds, bits: int, narrow_range: bool) -> None:
     x, g = rng.standard_normal((4, 33)).astype("f4") * 4, rng.integers(-9, 9, (4, 33)).astype("f4")
     low, high = map(np.float32, bounds)
     if low < high:
-        # Where a number lies between two levels, a last bit decides for one of them.
-        place = (x.astype("f8") - low) * ((1 << bits) - 1 - narrow_range) / (high - low) % 1
+        # Levels are multiples of their distance. Where a number lies between two, a last bit decides for one of them.
+        place = x.astype("f8") * ((1 << bits) - 1 - narrow_range) / (high - low) % 1
         x[np.abs(place - 0.5) < 0.02] = 0
-        x[np.abs(place) < 0.02] = 0
     vars_ = {"min": low, "max": high}
     compare(lambda x: raw.FakeQuantWithMinMaxVars(inputs=x, **vars_, **arguments), x, ulps=2)
     compare(lambda g, x: raw.FakeQuantWithMinMaxVarsGradient(gradients=g, inputs=x, **vars_, **arguments), g, x, ulps=8)

@@ -1,7 +1,7 @@
 //! Crops of images at boxes, resampled to one size, and gradients of images and boxes.
 //!
-//! A box is two corners, in fractions of the distance from the first pixel to the last; corners of a
-//! crop lie on corners of its box. Images and crops are `[number, height, width, channels]`,
+//! A box is two corners, in fractions of the distance from the first pixel to the last; corners of
+//! a crop lie on corners of its box. Images and crops are `[number, height, width, channels]`,
 //! contiguous; crops and their gradients are float32.
 
 use crate::context::Context;

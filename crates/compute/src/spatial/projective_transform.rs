@@ -37,7 +37,8 @@ pub struct Resampling {
 
 /// Writes to `out` the images `input` under the maps `transforms`: eight numbers (float32) for each
 /// image, or for all, `(x, y)` to `((a0 x + a1 y + a2) / k, (a3 x + a4 y + a5) / k)` with
-/// `k = a6 x + a7 y + 1`. `fill` is what pixels without a place, and the constant beyond edges, are.
+/// `k = a6 x + a7 y + 1`. `fill` is what pixels without a place, and the constant beyond edges,
+/// are.
 pub fn transform(
     cx: &Context,
     resampling: Resampling,

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::require;
 use dml_compute::movement::copy;
 use dml_compute::normalization::channels::of_channels;
-use dml_compute::normalization::statistics::{batch_moments, inverse_deviation, update};
+use dml_compute::normalization::statistics::{batch_moments, inverse_deviation};
 use dml_compute::normalization::sums::Products;
 use dml_compute::normalization::terms::{NormalizationTerms, Sums};
 use dml_compute::pointwise::activation::{RELU, THRESHOLD_BACKWARD};
@@ -19,6 +19,14 @@ use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::reduction::axes::Axes;
 use dml_compute::{Scalar, View};
 use dml_kernel::DType;
+
+dml_compute::functions! {
+    /// The next running mean and variance, of which the batch's have a share; its variance is
+    /// corrected.
+    RUNNING_STATISTICS = "running_statistics"(old_mean, old_variance, mean, variance, kept, share, correction) => {
+        [old_mean * kept + mean * share, old_variance * kept + variance * correction * share]
+    };
+}
 
 /// What an operator's attributes say of its normalisation.
 #[derive(Copy, Clone)]
@@ -127,15 +135,12 @@ fn statistics(call: &Call, n: &Normalization, x: &View) -> Result<Statistics> {
     let [mean, variance] = &reserved;
     batch_moments(&cx, x, not_channels(x), n.epsilon, &[mean, &scale, variance])?;
     let count = (x.numel() / channels) as f64;
-    if let [Some(old_mean), Some(old_variance)] = &running {
-        copy::device_copy(&cx, old_mean, &outs[0])?;
-        copy::device_copy(&cx, old_variance, &outs[1])?;
-    } else {
-        copy::fill_with(&cx, &outs[0], Scalar::Int(0))?;
-        copy::fill_with(&cx, &outs[1], Scalar::Int(0))?;
-    }
-    let unbiased = count / (count - 1.0).max(1.0);
-    update(&cx, [&outs[0], &outs[1]], [mean, variance], n.share, unbiased)?;
+    let number = |x: f64| Input::Number(Scalar::Double(x), DType::F32);
+    let old = running.map(|t| t.map_or(number(0.0), Input::Tensor));
+    let batch = [mean, variance].map(|t| Input::Tensor(t.clone()));
+    let shares = [1.0 - n.share, n.share, count / (count - 1.0).max(1.0)].map(number);
+    let operands: Vec<Input> = old.into_iter().chain(batch).chain(shares).collect();
+    kernel::run(&cx, &RUNNING_STATISTICS, &[&outs[0], &outs[1]], &operands, DType::F32)?;
     Ok(Statistics { mean: mean.clone(), scale })
 }
 

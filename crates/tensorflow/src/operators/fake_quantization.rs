@@ -14,16 +14,16 @@ use dml_compute::{Scalar, View};
 use dml_kernel::DType;
 
 dml_compute::functions! {
-    /// The nearest of the numbers from `low` to `high` at distances of `scale`, halves upwards; 0 if
-    /// they are at no distance.
+    /// The nearest of the numbers from `low` to `high` at distances of `scale`, halves upwards; 0
+    /// if they are at no distance.
     FAKE_QUANTIZE_RANGE = "fake_quantize_range"(x, low, high, scale) => {
         let clamped = x.gt(high).select(high, x);
         let clamped = clamped.lt(low).select(low, clamped);
         let near = ((clamped - low) / scale + 0.5).floor() * scale + low;
         scale.eq(0.0).select(x.like(0.0), near)
     };
-    /// Of the gradient: what passes to a number in range, and what goes to the bound that a number is
-    /// below or above. All passes if the numbers are at no distance.
+    /// Of the gradient: what passes to a number in range, and what goes to the bound that a number
+    /// is below or above. All passes if the numbers are at no distance.
     FAKE_QUANTIZE_RANGE_BACKWARD = "fake_quantize_range_backward"(grad, x, low, high, scale) => {
         let zero = grad.like(0.0);
         let all = scale.eq(0.0);

@@ -1,5 +1,5 @@
-//! Convolutions with what follows them, as TensorFlow's optimiser joins them: a bias, an addend or a
-//! normalisation by constants, and an activation.
+//! Convolutions with what follows them, as TensorFlow's optimiser joins them: a bias, an addend
+//! or a normalisation by constants, and an activation.
 
 use super::convolution::Convolution;
 use super::{Attributes, Call, Operator};

@@ -22,8 +22,8 @@ use dml_compute::{Scalar, View};
 use dml_kernel::{DType, ScalarType};
 
 dml_compute::functions! {
-    /// The position of a pixel's channel, from the pixel's, in an image of `channels` channels, plus
-    /// the position of the image.
+    /// The position of a pixel's channel, from the pixel's, in an image of `channels` channels,
+    /// plus the position of the image.
     ELEMENT_OF_PIXEL = "element_of_pixel"(pixel, channel, image, channels) => {
         (pixel.cast(ScalarType::I64) * channels + channel) + image
     };

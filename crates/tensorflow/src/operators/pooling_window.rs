@@ -55,8 +55,8 @@ impl Pooling {
         require!(sizes.len() == rank + 2, "tensor_in must be {}-dimensional: {sizes:?}", rank + 2);
         let (batch, channels, spatial) = self.format.split(sizes);
         let (mut counts, mut padding) = (Spatial::new(), Spatial::new());
-        for d in 0..rank {
-            let (count, before) = self.padding.windows(d, spatial[d], self.kernel[d], self.stride[d])?;
+        for (d, &size) in spatial.iter().enumerate() {
+            let (count, before) = self.padding.windows(d, size, self.kernel[d], self.stride[d])?;
             counts.push(count);
             padding.push(before);
         }

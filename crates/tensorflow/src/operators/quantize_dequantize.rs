@@ -13,15 +13,17 @@ use dml_compute::{Dims, Scalar, View};
 use dml_kernel::{DType, ScalarType};
 
 dml_compute::functions! {
-    /// From the range of numbers and that of integers: the scale, its inverse, and the range that is
-    /// represented.
+    /// From the range of numbers and that of integers: the scale, its inverse, and the range that
+    /// is represented.
     QUANTIZATION_RANGE = "quantization_range"(min, max, least, most) => {
         let largest = if min.scalar() == ScalarType::F64 { f64::MAX } else { f64::from(f32::MAX) };
         let [of_min, of_max] = [(least, min), (most, max)]
             .map(|(level, bound)| (level * bound).gt(0.0).select(level / bound, min.like(largest)));
         let by_min = of_min.lt(of_max);
         let inverse = by_min.select(min / least, max / most);
-        [by_min.select(of_min, of_max), inverse, by_min.select(min, least * inverse), by_min.select(most * inverse, max)]
+        let low = by_min.select(min, least * inverse);
+        let high = by_min.select(most * inverse, max);
+        [by_min.select(of_min, of_max), inverse, low, high]
     };
     /// `round(x * scale) / scale`. Flags: `x` is first clamped to the range; halves are rounded
     /// upwards, not to even.

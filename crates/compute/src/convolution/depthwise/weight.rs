@@ -48,7 +48,8 @@ const THREADS: u32 = 256;
 /// Maximum number of tiles that an invocation adds one after the other.
 const TILES_PER_INVOCATION: i64 = 64;
 
-/// The gradient of the weight, `[channel, 1, taps..]`, whose taps follow each other at one distance.
+/// The gradient of the weight, `[channel, 1, taps..]`, whose taps follow each other at one
+/// distance.
 pub fn backward_weight(cx: &Context, g: &Geometry, inner: &View, outer: &View, out: &View) -> Result<()> {
     let (axes, rank, channels) = (axes(g), g.kernel.len(), g.groups);
     let limits = Limits::of(cx.device.info());
