@@ -210,10 +210,6 @@ def test_sparse_segments(rng, name: str) -> None:
 def test_the_largest_elements(rng, dtype: str) -> None:
     for shape, k in [((3, 8), 3), ((5,), 5), ((2, 3, 4), 1), ((2, 3), 0), ((2, 300), 7)]:
         compare(lambda x, k=k: raw.TopKV2(input=x, k=k), numbers(rng, shape, dtype))
-        x = numbers(rng, shape, dtype)
-        with tf.device(DEVICE):  # TensorFlow has no kernel of the first version on the CPU.
-            for a, b in zip(raw.TopK(input=x, k=k), raw.TopKV2(input=x, k=k), strict=True):
-                np.testing.assert_array_equal(a, b)
     refuses(lambda x: raw.TopKV2(input=x, k=4), numbers(rng, (2, 3), dtype))
     refuses(lambda x: raw.TopKV2(input=x, k=-1), numbers(rng, (2, 3), dtype))
 

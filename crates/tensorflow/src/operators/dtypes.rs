@@ -192,16 +192,8 @@ pub const ONE_HOT_INDICES: &[DType] = &[DType::I32, DType::I64, DType::U8, DType
 pub const BINCOUNT_WEIGHTS: &[DType] = &[DType::F32, DType::I32, DType::F64, DType::I64];
 
 /// The dtypes whose rows are changed in place.
-pub const INPLACE: &[DType] = &[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::F64,
-    DType::I64,
-    DType::I8,
-    DType::U8,
-    DType::U64,
-];
+pub const INPLACE: &[DType] =
+    &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I64, DType::I8, DType::U8, DType::U64];
 
 /// The dtypes of numbers that are put into buckets.
 pub const BUCKETED: &[DType] = &[DType::F32, DType::F64, DType::I32, DType::I64];

@@ -174,12 +174,7 @@ fn family(names: [&'static str; 4], divisor: Divisor) -> [Operator; 4] {
 pub fn operators() -> Vec<Operator> {
     [
         family(
-            [
-                "SparseSegmentSum",
-                "SparseSegmentSumWithNumSegments",
-                "SparseSegmentSumGrad",
-                "SparseSegmentSumGradV2",
-            ],
+            ["SparseSegmentSum", "SparseSegmentSumWithNumSegments", "SparseSegmentSumGrad", "SparseSegmentSumGradV2"],
             Divisor::One,
         ),
         family(

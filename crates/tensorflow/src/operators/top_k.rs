@@ -96,11 +96,6 @@ pub fn operators() -> Vec<Operator> {
         .of("T", REALS_AND_I32)
         .of("index_type", INDICES)
         .on_host(&["k"]),
-        Operator::new("TopK", |attributes: &Attributes| {
-            let (k, sorted) = (attributes.int("k")?, attributes.bool("sorted")?);
-            Ok(move |call: &Call| top_k(call, k, sorted))
-        })
-        .of("T", REALS_AND_I32),
         Operator::plain("InTopKV2", in_top_k).of("T", INDICES),
     ]
 }
