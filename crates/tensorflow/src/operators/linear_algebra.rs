@@ -57,12 +57,18 @@ fn check(cx: &Context, info: &View, message: &str) -> Result<()> {
 
 const SINGULAR: &str = "Input matrix is not invertible.";
 
-/// `Cholesky`.
+/// `Cholesky`: NaN for a matrix that is not positive-definite, as on the CPU.
 fn cholesky_of(call: &Call) -> Result<()> {
+    let cx = call.cx();
     let a = square(call, 0)?;
-    let (l, info) = cholesky::decomposed(&call.cx(), &a, false)?;
-    let message = "Cholesky decomposition was not successful. The input might not be valid.";
-    check(&call.cx(), &info, message)?;
+    let (l, info) = cholesky::decomposed(&cx, &a, false)?;
+    if l.numel() > 0 {
+        let info: Vec<Scalar> = read_numbers(&cx, &info)?;
+        let all = flat(&l);
+        for (i, _) in info.iter().enumerate().filter(|(_, info)| info.to_i64() != 0) {
+            matrices::fill_with(&cx, &all.narrow(0, i as i64, 1), Scalar::Double(f64::NAN))?;
+        }
+    }
     return_result(call, 0, &l)
 }
 
