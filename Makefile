@@ -151,10 +151,12 @@ wheel-tensorflow: test-system $(tensorflow)/.installed
 	$(tensorflow)/bin/python -m pip wheel --no-build-isolation --no-deps --wheel-dir dist tensorflow-dml
 	@ls dist/tensorflow_dml*.whl
 
+# tf_keras asks for a TensorFlow of its own version, which would be installed over the other.
 $(tensorflow)/.installed: tensorflow-dml/tests/requirements.txt
 	rm -rf $(tensorflow)
 	$(PYTHON) -m venv $(tensorflow)
 	$(tensorflow)/bin/python -m pip install --quiet -r $<
+	$(tensorflow)/bin/python -m pip install --quiet --no-deps tf_keras==2.21.0
 	touch $@
 
 # An environment of its own, so that what the robots need is not there in the tests of the device.
