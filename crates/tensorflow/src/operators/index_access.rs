@@ -144,6 +144,11 @@ impl Places {
         let sizes = &t.sizes[..self.depth()];
         let none = keyed_reduction::invalid_key(cx.name, sizes)?;
         let row = cx.empty(DType::U32, &[self.sizes.iter().product()])?;
+        if self.depth() == 0 {
+            // Each slice is the whole tensor.
+            fill(call, &row, Scalar::Int(0))?;
+            return Ok(row);
+        }
         let selectors = self.selectors(t, &self.sizes, &View::contiguous_strides(sizes));
         let iteration = IndexIteration {
             sizes: &self.sizes,
