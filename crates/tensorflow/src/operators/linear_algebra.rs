@@ -66,7 +66,9 @@ fn cholesky_of(call: &Call) -> Result<()> {
         let info: Vec<Scalar> = read_numbers(&cx, &info)?;
         let all = flat(&l);
         for (i, _) in info.iter().enumerate().filter(|(_, info)| info.to_i64() != 0) {
-            matrices::fill_with(&cx, &all.narrow(0, i as i64, 1), Scalar::Double(f64::NAN))?;
+            let failed = all.narrow(0, i as i64, 1);
+            matrices::fill_with(&cx, &failed, Scalar::Double(f64::NAN))?;
+            copy_half(&cx, &failed, &failed, 0, Half::Lower)?;
         }
     }
     return_result(call, 0, &l)
