@@ -13,6 +13,7 @@ mod optimizers;
 mod products;
 mod recurrent;
 mod registry;
+mod snapshot;
 mod variables;
 
 pub use registry::{Kernel, Operator};
@@ -28,6 +29,7 @@ pub fn operators() -> Vec<Operator> {
         optimizers::operators(),
         products::operators(),
         recurrent::operators(),
+        snapshot::operators(),
         variables::operators(),
     ]
     .into_iter()
