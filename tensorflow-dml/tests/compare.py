@@ -11,8 +11,14 @@ import tensorflow as tf
 DEVICE = "GPU:0"
 
 # Units of the last place, relative to the largest element of a result.
-_EPSILON = {"float16": 2**-10, "bfloat16": 2**-7, "float32": 2**-23, "float64": 2**-52, "complex64": 2**-23,
-            "complex128": 2**-52}
+_EPSILON = {
+    "float16": 2**-10,
+    "bfloat16": 2**-7,
+    "float32": 2**-23,
+    "float64": 2**-52,
+    "complex64": 2**-23,
+    "complex128": 2**-52,
+}
 
 
 def _tensors(device: str, arrays: Sequence[Any]) -> list[tf.Tensor]:
@@ -32,8 +38,14 @@ def _run(device: str, function: Callable[..., Any], arrays: Sequence[Any], gradi
             return results
         targets = [r for r in results if r.dtype.is_floating or r.dtype.is_complex]
         # Weights that differ from element to element, the same on both devices.
-        weights = [tf.constant(np.cos(np.arange(max(r.shape.num_elements(), 1)))[: r.shape.num_elements()]
-                               .reshape(r.shape).astype("float32")) for r in targets]
+        weights = [
+            tf.constant(
+                np.cos(np.arange(max(r.shape.num_elements(), 1)))[: r.shape.num_elements()]
+                .reshape(r.shape)
+                .astype("float32")
+            )
+            for r in targets
+        ]
         weights = [tf.cast(w, r.dtype) for w, r in zip(weights, targets, strict=True)]
         gradients = tape.gradient(targets, watched, output_gradients=weights)
         return results + [tf.convert_to_tensor(g) for g in gradients if g is not None]

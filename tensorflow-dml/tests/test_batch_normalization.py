@@ -27,8 +27,16 @@ def inputs(rng, shape, dtype: str, data_format: str = "NHWC"):
 def test_forward(rng, shape, dtype: str, is_training: bool, share: float) -> None:
     def normalized(x, scale, offset, mean, variance):
         # The third reserved tensor is not used by anybody.
-        return raw.FusedBatchNormV3(x=x, scale=scale, offset=offset, mean=mean, variance=variance, epsilon=1e-3,
-                                    is_training=is_training, exponential_avg_factor=share)[:5]
+        return raw.FusedBatchNormV3(
+            x=x,
+            scale=scale,
+            offset=offset,
+            mean=mean,
+            variance=variance,
+            epsilon=1e-3,
+            is_training=is_training,
+            exponential_avg_factor=share,
+        )[:5]
 
     if is_training and share == 1.0 and shape != (4, 3, 5, 6):
         pytest.skip("one case is enough")
@@ -47,8 +55,16 @@ def test_gradient(rng, dtype: str, is_training: bool) -> None:
         mean, variance = wide.mean((0, 1, 2)).astype("f4"), wide.var((0, 1, 2)).astype("f4")
 
     def gradients(g, x, scale, mean, variance):
-        return raw.FusedBatchNormGradV3(y_backprop=g, x=x, scale=scale, reserve_space_1=mean, reserve_space_2=variance,
-                                        reserve_space_3=mean, epsilon=1e-3, is_training=is_training)[:3]
+        return raw.FusedBatchNormGradV3(
+            y_backprop=g,
+            x=x,
+            scale=scale,
+            reserve_space_1=mean,
+            reserve_space_2=variance,
+            reserve_space_3=mean,
+            epsilon=1e-3,
+            is_training=is_training,
+        )[:3]
 
     compare(lambda *t: gradients(*t)[0], g, x, scale, mean, variance, ulps=ULPS[dtype])
     compare(lambda *t: gradients(*t)[1:], g, x, scale, mean, variance, ulps=32)
@@ -68,11 +84,25 @@ def test_gradient_of_a_tape(rng) -> None:
 def test_older_versions(rng, name: str) -> None:
     function = getattr(raw, name)
     x, scale, offset, mean, variance = inputs(rng, (4, 3, 5, 6), "float32")
-    compare(lambda *t: function(x=t[0], scale=t[1], offset=t[2], mean=t[3], variance=t[4], is_training=False),
-            x, scale, offset, mean, variance, ulps=32)
+    compare(
+        lambda *t: function(x=t[0], scale=t[1], offset=t[2], mean=t[3], variance=t[4], is_training=False),
+        x,
+        scale,
+        offset,
+        mean,
+        variance,
+        ulps=32,
+    )
     gradient = getattr(raw, name.replace("Norm", "NormGrad"))
-    compare(lambda g, x, *t: gradient(y_backprop=g, x=x, scale=t[0], reserve_space_1=t[1], reserve_space_2=t[2]),
-            x, x, scale, mean, variance, ulps=32)
+    compare(
+        lambda g, x, *t: gradient(y_backprop=g, x=x, scale=t[0], reserve_space_1=t[1], reserve_space_2=t[2]),
+        x,
+        x,
+        scale,
+        mean,
+        variance,
+        ulps=32,
+    )
 
 
 @pytest.mark.parametrize("is_training", [False, True])
@@ -84,8 +114,15 @@ def test_channels_first_and_volumes(rng, is_training: bool) -> None:
         arguments = {"epsilon": 1e-3, "is_training": is_training, "data_format": data_format}
         scale, offset, mean, variance = vectors
         y, *rest = raw.FusedBatchNormV3(x=x, scale=scale, offset=offset, mean=mean, variance=variance, **arguments)
-        grads = raw.FusedBatchNormGradV3(y_backprop=g, x=x, scale=scale, reserve_space_1=rest[2], reserve_space_2=rest[3],
-                                         reserve_space_3=rest[4], **arguments)
+        grads = raw.FusedBatchNormGradV3(
+            y_backprop=g,
+            x=x,
+            scale=scale,
+            reserve_space_1=rest[2],
+            reserve_space_2=rest[3],
+            reserve_space_3=rest[4],
+            **arguments,
+        )
         return [y, grads[0], *rest[:4], *grads[1:3]]
 
     with tf.device("CPU:0"):
@@ -118,25 +155,46 @@ def fused(name: str, outputs: int, inputs: list, **attributes) -> list:
 def test_with_an_activation(rng, activation: str, side: bool) -> None:
     x, *vectors = inputs(rng, (4, 3, 5, 4), "float32")
     added, g = (tf.cast(rng.standard_normal(x.shape), "float32") for _ in range(2))
-    attributes = {"T": tf.float32.as_datatype_enum, "U": tf.float32.as_datatype_enum, "epsilon": 1e-3,
-                  "num_side_inputs": int(side), "activation_mode": activation.encode(), "data_format": b"NHWC",
-                  "is_training": True}
+    attributes = {
+        "T": tf.float32.as_datatype_enum,
+        "U": tf.float32.as_datatype_enum,
+        "epsilon": 1e-3,
+        "num_side_inputs": int(side),
+        "activation_mode": activation.encode(),
+        "data_format": b"NHWC",
+        "is_training": True,
+    }
     with tf.device("CPU:0"):
-        y, *rest = raw.FusedBatchNormV3(x=x, scale=vectors[0], offset=vectors[1], mean=vectors[2], variance=vectors[3],
-                                        epsilon=1e-3)
+        y, *rest = raw.FusedBatchNormV3(
+            x=x, scale=vectors[0], offset=vectors[1], mean=vectors[2], variance=vectors[3], epsilon=1e-3
+        )
         y = y + added if side else y
         y = tf.nn.relu(y) if activation == "Relu" else y
         of_side = tf.where(y > 0, g, 0.0) if activation == "Relu" else g
-        expected = raw.FusedBatchNormGradV3(y_backprop=of_side, x=x, scale=vectors[0], reserve_space_1=rest[2],
-                                            reserve_space_2=rest[3], reserve_space_3=rest[4], epsilon=1e-3)
+        expected = raw.FusedBatchNormGradV3(
+            y_backprop=of_side,
+            x=x,
+            scale=vectors[0],
+            reserve_space_1=rest[2],
+            reserve_space_2=rest[3],
+            reserve_space_3=rest[4],
+            epsilon=1e-3,
+        )
     with tf.device(DEVICE):
         on = [tf.identity(t) for t in (x, *vectors, added, g)]
         x, scale, offset, mean, variance, added, g = on
-        results = fused("_FusedBatchNormEx", 6, [x, scale, offset, mean, variance, *([added] if side else [])],
-                        exponential_avg_factor=1.0, **attributes)
+        results = fused(
+            "_FusedBatchNormEx",
+            6,
+            [x, scale, offset, mean, variance, *([added] if side else [])],
+            exponential_avg_factor=1.0,
+            **attributes,
+        )
         assert_equal(results[0], y, 32)
         if activation == "Relu":
-            grads = fused("_FusedBatchNormGradEx", 5 + side, [g, x, scale, *results[3:6], offset, results[0]], **attributes)
+            grads = fused(
+                "_FusedBatchNormGradEx", 5 + side, [g, x, scale, *results[3:6], offset, results[0]], **attributes
+            )
             for a, b in zip(grads[:3], expected[:3], strict=True):
                 assert_equal(a, b, 64)
             if side:

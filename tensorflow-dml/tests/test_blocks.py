@@ -47,7 +47,9 @@ def test_a_pyramid_of_pools(rng) -> None:
         down = tf.nn.conv2d(raw.AddV2(x=pooled, y=again), b, 2, "SAME")
         by_channel = raw.DepthwiseConv2dNative(input=y, filter=c, strides=[1] * 4, padding="SAME")
         up = raw.ResizeNearestNeighbor(images=down, size=(8, 8), half_pixel_centers=True)
-        return raw.AvgPool(value=raw.AddV2(x=up, y=by_channel), ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID")
+        return raw.AvgPool(
+            value=raw.AddV2(x=up, y=by_channel), ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID"
+        )
 
     compare(block, x, *filters, ulps=64, gradient=True)
 
@@ -73,8 +75,14 @@ def test_fused_convolutions(rng, steps, count: int, data_format: str) -> None:
     x, w = rng.standard_normal((2, 5, 6, 3)).astype("f4"), weights(rng, 3, 3, 3, 4)
     vectors = [rng.random(4).astype("f4") + 0.1 for _ in range(4)]
     added = rng.standard_normal((2, 5, 6, 4)).astype("f4")
-    activations = {"Relu": tf.nn.relu, "Relu6": tf.nn.relu6, "Elu": tf.nn.elu, "Tanh": tf.tanh, "Sigmoid": tf.sigmoid,
-                   "LeakyRelu": lambda y: tf.nn.leaky_relu(y, 0.25)}
+    activations = {
+        "Relu": tf.nn.relu,
+        "Relu6": tf.nn.relu6,
+        "Elu": tf.nn.elu,
+        "Tanh": tf.tanh,
+        "Sigmoid": tf.sigmoid,
+        "LeakyRelu": lambda y: tf.nn.leaky_relu(y, 0.25),
+    }
     with tf.device("CPU:0"):
         y = tf.nn.conv2d(x, w, 1, "SAME")
         if steps[0] == "BiasAdd":
@@ -89,10 +97,22 @@ def test_fused_convolutions(rng, steps, count: int, data_format: str) -> None:
     if "Add" in steps:
         arguments = [*arguments, np.transpose(added, turned).copy()]
     kind = tf.float32.as_datatype_enum
-    attributes = {"T": kind, "TArgs": [kind] * count, "num_args": count, "num_host_args": 0, "strides": [1] * 4,
-                  "padding": b"SAME", "explicit_paddings": [], "data_format": data_format.encode(), "filter_format": b"HWIO",
-                  "dilations": [1] * 4, "use_cudnn_on_gpu": True, "fused_ops": [s.encode() for s in steps],
-                  "epsilon": 1e-3, "leakyrelu_alpha": 0.25}
+    attributes = {
+        "T": kind,
+        "TArgs": [kind] * count,
+        "num_args": count,
+        "num_host_args": 0,
+        "strides": [1] * 4,
+        "padding": b"SAME",
+        "explicit_paddings": [],
+        "data_format": data_format.encode(),
+        "filter_format": b"HWIO",
+        "dilations": [1] * 4,
+        "use_cudnn_on_gpu": True,
+        "fused_ops": [s.encode() for s in steps],
+        "epsilon": 1e-3,
+        "leakyrelu_alpha": 0.25,
+    }
     with tf.device(DEVICE):
         tensors = [tf.constant(t) for t in (np.transpose(x, turned).copy(), w, *arguments)]
         flat = tuple(n for pair in attributes.items() for n in pair)

@@ -9,7 +9,8 @@ import tensorflow as tf
 from compare import DEVICE, assert_equal, compare, refuses
 
 FLOATS = ["float32", "float16", "bfloat16", "float64"]
-# Sums of products: TensorFlow's CPU sums 16-bit floats in their dtype or in float32, in its own order.
+# Sums of products: TensorFlow's CPU sums 16-bit floats in their dtype or in float32, in its own
+# order.
 ULPS = {"float32": 16, "float16": 8, "bfloat16": 8, "float64": 16}
 
 
@@ -88,7 +89,11 @@ def test_channels_first_is_channels_last(rng, case: str) -> None:
 
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 def test_groups(rng, data_format: str) -> None:
-    x, w, g = images(rng, (2, 5, 6, 6), "float32"), images(rng, (3, 3, 2, 9), "float32"), images(rng, (2, 5, 6, 9), "float32")
+    x, w, g = (
+        images(rng, (2, 5, 6, 6), "float32"),
+        images(rng, (3, 3, 2, 9), "float32"),
+        images(rng, (2, 5, 6, 9), "float32"),
+    )
     arguments = lists((1, 1), (1, 1), "SAME")
     parts = [(x[..., 2 * i : 2 * i + 2], w[..., 3 * i : 3 * i + 3], g[..., 3 * i : 3 * i + 3]) for i in range(3)]
     with tf.device("CPU:0"):
@@ -172,7 +177,8 @@ def test_gradient_of_a_filter_that_nothing_passed() -> None:
         x, g = (tf.constant(np.zeros((0, 6, 7, n), "f4")) for n in (3, 6))
         arguments = lists((1, 1), (1, 1), "SAME")
         of_filter = tf.raw_ops.DepthwiseConv2dNativeBackpropFilter(
-            input=x, filter_sizes=(3, 3, 3, 2), out_backprop=g, **arguments)
+            input=x, filter_sizes=(3, 3, 3, 2), out_backprop=g, **arguments
+        )
     np.testing.assert_array_equal(of_filter.numpy(), np.zeros((3, 3, 3, 2), "f4"))
 
 
@@ -204,7 +210,9 @@ def test_conv(rng, shape) -> None:
 
 def test_conv_of_several_batch_dimensions(rng) -> None:
     x, w = images(rng, (2, 3, 5, 6, 3), "float32"), images(rng, (3, 3, 3, 2), "float32")
-    compare(lambda x, w: tf.raw_ops.Conv(input=x, filter=w, strides=[1] * 4, padding="SAME", batch_dims=2), x, w, ulps=16)
+    compare(
+        lambda x, w: tf.raw_ops.Conv(input=x, filter=w, strides=[1] * 4, padding="SAME", batch_dims=2), x, w, ulps=16
+    )
 
 
 @pytest.mark.parametrize(
@@ -212,5 +220,8 @@ def test_conv_of_several_batch_dimensions(rng) -> None:
     [((1, 2, 2, 3), (4, 4, 3, 2), "VALID"), ((1, 5, 5, 4), (3, 3, 3, 2), "SAME"), ((5, 5, 3), (3, 3, 3, 2), "SAME")],
 )
 def test_refusals(x, w, padding: str) -> None:
-    refuses(lambda x, w: tf.raw_ops.Conv2D(input=x, filter=w, strides=[1] * 4, padding=padding),
-            np.ones(x, "f4"), np.ones(w, "f4"))
+    refuses(
+        lambda x, w: tf.raw_ops.Conv2D(input=x, filter=w, strides=[1] * 4, padding=padding),
+        np.ones(x, "f4"),
+        np.ones(w, "f4"),
+    )

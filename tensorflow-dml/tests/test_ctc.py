@@ -1,4 +1,6 @@
-"""The loss of connectionist temporal classification. The CPU has its first version alone, whose blank is the last label."""
+"""The loss of connectionist temporal classification. The CPU has its first version alone, whose
+blank is the last label.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,22 @@ def test_ctc(rng, ignored: bool) -> None:
     arguments = {"ignore_longer_outputs_than_inputs": ignored}
     with tf.device("CPU:0"):
         # The blank is moved from the end to the front.
-        loss, grad = raw.CTCLoss(inputs=np.roll(x, -1, 2), labels_indices=indices, labels_values=labels - 1,
-                                 sequence_length=lengths, **arguments)
+        loss, grad = raw.CTCLoss(
+            inputs=np.roll(x, -1, 2),
+            labels_indices=indices,
+            labels_values=labels - 1,
+            sequence_length=lengths,
+            **arguments,
+        )
         grad = tf.constant(np.roll(grad.numpy(), 1, 2))
     with tf.device(DEVICE):
         x = tf.constant(x)
     with tf.device("CPU:0"):
         host = [tf.constant(t) for t in (indices, labels, lengths)]
     with tf.device(DEVICE):
-        actual = raw.CTCLossV2(inputs=x, labels_indices=host[0], labels_values=host[1], sequence_length=host[2], **arguments)
+        actual = raw.CTCLossV2(
+            inputs=x, labels_indices=host[0], labels_values=host[1], sequence_length=host[2], **arguments
+        )
     assert_equal(actual[0], loss, 32)
     assert_equal(actual[1], grad, 64)
 
@@ -41,5 +50,9 @@ def test_ctc(rng, ignored: bool) -> None:
 def test_too_few_frames(rng) -> None:
     indices, labels = targets()
     with tf.device(DEVICE), pytest.raises(tf.errors.InvalidArgumentError):
-        raw.CTCLossV2(inputs=tf.constant(rng.standard_normal((9, 3, 5)).astype("f4")), labels_indices=indices,
-                      labels_values=labels, sequence_length=np.array([9, 4, 3], "i4"))
+        raw.CTCLossV2(
+            inputs=tf.constant(rng.standard_normal((9, 3, 5)).astype("f4")),
+            labels_indices=indices,
+            labels_values=labels,
+            sequence_length=np.array([9, 4, 3], "i4"),
+        )

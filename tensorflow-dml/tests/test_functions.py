@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from test_arithmetic import COMPLEX, FLOATS, numbers, unary
 
 from compare import compare, refuses
-from test_arithmetic import COMPLEX, FLOATS, numbers, unary
 
 EVERYWHERE = ["Exp", "Expm1", "Sin", "Cos", "Tan", "Atan", "Sinh", "Cosh", "Tanh", "Asinh"]
 RIGHT = ["Log", "Log1p", "Acosh"]
@@ -38,8 +38,14 @@ def test_special_values(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", ["Erf", "Erfc", "Lgamma", "Digamma"])
 def test_special(rng, name: str, dtype: str) -> None:
-    compare(unary(name), numbers(rng, (3, 5), dtype, 0.2, 3), ulps=16,
-            gradient=dtype in ("float32", "float64") and name != "Digamma")
+    if name in ("Lgamma", "Digamma") and dtype == "bfloat16":
+        pytest.skip("the CPU has no kernel")
+    compare(
+        unary(name),
+        numbers(rng, (3, 5), dtype, 0.2, 3),
+        ulps=16,
+        gradient=dtype in ("float32", "float64") and name != "Digamma",
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -70,8 +76,13 @@ def test_polygamma(rng, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", ["Igamma", "Igammac"])
 def test_gradients_of_incomplete_gamma_functions(rng, name: str, dtype: str) -> None:
-    compare(lambda a, x: getattr(tf.raw_ops, name)(a=a, x=x), numbers(rng, (4, 5), dtype, 0.5, 5),
-            numbers(rng, (4, 5), dtype, 0.5, 5), ulps=256, gradient=True)
+    compare(
+        lambda a, x: getattr(tf.raw_ops, name)(a=a, x=x),
+        numbers(rng, (4, 5), dtype, 0.5, 5),
+        numbers(rng, (4, 5), dtype, 0.5, 5),
+        ulps=256,
+        gradient=True,
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -82,12 +93,14 @@ def test_bessel(rng, name: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_next_after(rng, dtype: str) -> None:
-    compare(lambda x, y: tf.raw_ops.NextAfter(x1=x, x2=y), numbers(rng, (4, 5), dtype), numbers(rng, (5,), dtype), ulps=0)
+    compare(
+        lambda x, y: tf.raw_ops.NextAfter(x1=x, x2=y), numbers(rng, (4, 5), dtype), numbers(rng, (5,), dtype), ulps=0
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_betainc(rng, dtype: str) -> None:
-    betainc = lambda a, b, x: tf.raw_ops.Betainc(a=a, b=b, x=x)  # noqa: E731
+    betainc = lambda a, b, x: tf.raw_ops.Betainc(a=a, b=b, x=x)
     a, b = numbers(rng, (4, 5), dtype, 0.2, 9), numbers(rng, (4, 5), dtype, 0.2, 9)
     x = numbers(rng, (4, 5), dtype, 0.01, 0.99)
     compare(betainc, a, b, x, ulps=64)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from compare import DEVICE, assert_equal, compare, refuses
+from compare import DEVICE, compare, refuses
 
 raw = tf.raw_ops
 FLOATS = ["float32", "float16", "bfloat16", "float64"]
@@ -31,8 +31,12 @@ def test_resize_bilinear_of_dtypes(rng, dtype: str) -> None:
     g = rng.standard_normal((2, 9, 7, 3)).astype("f4")
     compare(lambda x: raw.ResizeBilinear(images=x, size=(9, 7), half_pixel_centers=True), x, ulps=16)
     if dtype not in ("float16", "bfloat16"):
-        compare(lambda g, x: raw.ResizeBilinearGrad(grads=g, original_image=x, half_pixel_centers=True), g, x,
-                ulps=16 if dtype == "float32" else 2**33)
+        compare(
+            lambda g, x: raw.ResizeBilinearGrad(grads=g, original_image=x, half_pixel_centers=True),
+            g,
+            x,
+            ulps=16 if dtype == "float32" else 2**33,
+        )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -58,6 +62,7 @@ def test_resizing_refusals() -> None:
 @pytest.mark.parametrize("case", [((2, 2), (1, 1), (1, 1)), ((3, 2), (2, 3), (1, 1)), ((2, 3), (1, 2), (2, 3))])
 def test_image_patches(rng, case, padding: str) -> None:
     size, strides, rates = ([1, *pair, 1] for pair in case)
+
     def patches(x):
         return raw.ExtractImagePatches(images=x, ksizes=size, strides=strides, rates=rates, padding=padding)
 
@@ -76,8 +81,11 @@ def test_image_patches(rng, case, padding: str) -> None:
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 def test_volume_patches(rng, padding: str) -> None:
     x = rng.standard_normal((2, 5, 4, 6, 3)).astype("f4")
-    compare(lambda x: raw.ExtractVolumePatches(input=x, ksizes=[1, 2, 3, 2, 1], strides=[1, 2, 1, 2, 1], padding=padding),
-            x, ulps=0)
+    compare(
+        lambda x: raw.ExtractVolumePatches(input=x, ksizes=[1, 2, 3, 2, 1], strides=[1, 2, 1, 2, 1], padding=padding),
+        x,
+        ulps=0,
+    )
 
 
 @pytest.mark.parametrize("radius", [0, 1, 2, 9])
@@ -129,8 +137,13 @@ def test_non_max_suppression(rng, n: int, most: int) -> None:
     compare(lambda b, s: raw.NonMaxSuppressionV3(boxes=b, scores=s, score_threshold=least, **host), b, s)
     s = np.nan_to_num(s)
     compare(lambda b, s: raw.NonMaxSuppressionV2(boxes=b, scores=s, **host), b, s)
-    compare(lambda b, s: raw.NonMaxSuppressionV4(boxes=b, scores=s, score_threshold=least, pad_to_max_output_size=True, **host),
-            b, s)
+    compare(
+        lambda b, s: raw.NonMaxSuppressionV4(
+            boxes=b, scores=s, score_threshold=least, pad_to_max_output_size=True, **host
+        ),
+        b,
+        s,
+    )
 
 
 def test_non_max_suppression_refusals(rng) -> None:
@@ -164,30 +177,63 @@ def test_crop_and_resize(rng, size, method: str) -> None:
     x, b = rng.standard_normal((2, 5, 7, 3)).astype("f4"), regions(rng, 6)
     images = rng.integers(0, 2, 6).astype("i4")
     g = rng.standard_normal((6, *size, 3)).astype("f4")
-    compare(lambda x, b, i: raw.CropAndResize(image=x, boxes=b, box_ind=i, crop_size=size, method=method, extrapolation_value=9),
-            x, b, images, ulps=16)
-    compare(lambda g, b, i: raw.CropAndResizeGradImage(grads=g, boxes=b, box_ind=i, image_size=x.shape, T=tf.float32, method=method),
-            g, b, images, ulps=16)
+    compare(
+        lambda x, b, i: raw.CropAndResize(
+            image=x, boxes=b, box_ind=i, crop_size=size, method=method, extrapolation_value=9
+        ),
+        x,
+        b,
+        images,
+        ulps=16,
+    )
+    compare(
+        lambda g, b, i: raw.CropAndResizeGradImage(
+            grads=g, boxes=b, box_ind=i, image_size=x.shape, T=tf.float32, method=method
+        ),
+        g,
+        b,
+        images,
+        ulps=16,
+    )
     if method == "bilinear":
-        compare(lambda g, x, b, i: raw.CropAndResizeGradBoxes(grads=g, image=x, boxes=b, box_ind=i), g, x, b, images, ulps=64)
+        compare(
+            lambda g, x, b, i: raw.CropAndResizeGradBoxes(grads=g, image=x, boxes=b, box_ind=i),
+            g,
+            x,
+            b,
+            images,
+            ulps=64,
+        )
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
 def test_crop_and_resize_of_dtypes(rng, dtype: str) -> None:
-    x, b, images = tf.cast(rng.standard_normal((2, 5, 7, 3)), dtype), regions(rng, 6), rng.integers(0, 2, 6).astype("i4")
+    x, b, images = (
+        tf.cast(rng.standard_normal((2, 5, 7, 3)), dtype),
+        regions(rng, 6),
+        rng.integers(0, 2, 6).astype("i4"),
+    )
     g = rng.standard_normal((6, 3, 4, 3)).astype("f4")
     compare(lambda x, b, i: raw.CropAndResize(image=x, boxes=b, box_ind=i, crop_size=(3, 4)), x, b, images, ulps=16)
     # The CPU sums in the images' dtype; here sums are float32.
-    compare(lambda g, b, i: raw.CropAndResizeGradImage(grads=g, boxes=b, box_ind=i, image_size=x.shape, T=x.dtype), g, b, images,
-            ulps=8 if dtype == "float16" else 2**33)
+    compare(
+        lambda g, b, i: raw.CropAndResizeGradImage(grads=g, boxes=b, box_ind=i, image_size=x.shape, T=x.dtype),
+        g,
+        b,
+        images,
+        ulps=8 if dtype == "float16" else 2**33,
+    )
 
 
 def test_crop_and_resize_of_nothing(rng) -> None:
     x = rng.standard_normal((2, 5, 7, 3)).astype("f4")
     none = np.zeros((0, 4), "f4"), np.zeros(0, "i4")
     compare(lambda x, b, i: raw.CropAndResize(image=x, boxes=b, box_ind=i, crop_size=(3, 4)), x, *none)
-    compare(lambda g, b, i: raw.CropAndResizeGradImage(grads=g, boxes=b, box_ind=i, image_size=x.shape, T=tf.float32),
-            np.zeros((0, 3, 4, 3), "f4"), *none)
+    compare(
+        lambda g, b, i: raw.CropAndResizeGradImage(grads=g, boxes=b, box_ind=i, image_size=x.shape, T=tf.float32),
+        np.zeros((0, 3, 4, 3), "f4"),
+        *none,
+    )
     refuses(lambda x, b, i: raw.CropAndResize(image=x, boxes=b, box_ind=i, crop_size=(3, 0)), x, *none)
 
 
@@ -201,8 +247,16 @@ def test_dilation(rng, case, padding: str, dtype: str) -> None:
     compare(lambda x, w: raw.Dilation2D(input=x, filter=w, **arguments), x, w, ulps=0)
     with tf.device("CPU:0"):
         g = tf.cast(rng.integers(-4, 4, raw.Dilation2D(input=x, filter=w, **arguments).shape), dtype)
-    compare(lambda *t: raw.Dilation2DBackpropInput(input=t[0], filter=t[1], out_backprop=t[2], **arguments), x, w, g, ulps=0)
-    compare(lambda *t: raw.Dilation2DBackpropFilter(input=t[0], filter=t[1], out_backprop=t[2], **arguments), x, w, g, ulps=0)
+    compare(
+        lambda *t: raw.Dilation2DBackpropInput(input=t[0], filter=t[1], out_backprop=t[2], **arguments), x, w, g, ulps=0
+    )
+    compare(
+        lambda *t: raw.Dilation2DBackpropFilter(input=t[0], filter=t[1], out_backprop=t[2], **arguments),
+        x,
+        w,
+        g,
+        ulps=0,
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int32", "int64", "uint8"])
@@ -214,7 +268,17 @@ def test_projective_transform(rng, interpolation: str, mode: str, dtype: str) ->
     maps = np.array([[1, 0.25, -2.5, 0.5, 1, 3, 0, 0], [-0.75, 0, 7.25, 0, 1.5, -4, 0, 0]], "f4")
     arguments = {"interpolation": interpolation, "fill_mode": mode}
     for t in (maps, maps[:1]):
-        compare(lambda x, t: raw.ImageProjectiveTransformV2(images=x, transforms=t, output_shape=(7, 4), **arguments),
-                x, t, ulps=2)
-    compare(lambda x, t: raw.ImageProjectiveTransformV3(
-        images=x, transforms=t, output_shape=(7, 4), fill_value=np.float32(3), **arguments), x, maps, ulps=2)
+        compare(
+            lambda x, t: raw.ImageProjectiveTransformV2(images=x, transforms=t, output_shape=(7, 4), **arguments),
+            x,
+            t,
+            ulps=2,
+        )
+    compare(
+        lambda x, t: raw.ImageProjectiveTransformV3(
+            images=x, transforms=t, output_shape=(7, 4), fill_value=np.float32(3), **arguments
+        ),
+        x,
+        maps,
+        ulps=2,
+    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from test_movement import numbers
 
 from compare import DEVICE, compare, refuses
-from test_movement import numbers
 
 raw = tf.raw_ops
 SOME = ["float32", "bfloat16", "int32", "complex128", "bool"]
@@ -18,24 +18,47 @@ REALS = ["float32", "float16", "int64", "uint8"]
 @pytest.mark.parametrize("index", ["int32", "int64"])
 @pytest.mark.parametrize("dtype", SOME)
 def test_gathers(rng, dtype: str, index: str) -> None:
-    for shape, axis, batch, places in [((5,), 0, 0, (3,)), ((4, 6), 1, 0, (2, 3)), ((4, 6), -1, 0, ()), ((3, 4, 5), 1, 0, (2,)),
-                                       ((2, 4, 3), 1, 1, (2, 5)), ((2, 3, 4, 2), 2, 1, (2, 3)), ((4, 0), 0, 0, (2,)),
-                                       ((3, 4), 0, 0, (0,)), ((2, 3, 5), 2, 2, (2, 3, 2))]:
+    for shape, axis, batch, places in [
+        ((5,), 0, 0, (3,)),
+        ((4, 6), 1, 0, (2, 3)),
+        ((4, 6), -1, 0, ()),
+        ((3, 4, 5), 1, 0, (2,)),
+        ((2, 4, 3), 1, 1, (2, 5)),
+        ((2, 3, 4, 2), 2, 1, (2, 3)),
+        ((4, 0), 0, 0, (2,)),
+        ((3, 4), 0, 0, (0,)),
+        ((2, 3, 5), 2, 2, (2, 3, 2)),
+    ]:
         indices = tf.constant(rng.integers(0, shape[axis], places), index)
-        compare(lambda x, i, a=axis, b=batch: raw.GatherV2(params=x, indices=i, axis=a, batch_dims=b),
-                numbers(rng, shape, dtype), indices)
-    compare(lambda x, i: raw.Gather(params=x, indices=i), numbers(rng, (4, 2), dtype), tf.constant([[3, 0], [0, 1]], index))
+        compare(
+            lambda x, i, a=axis, b=batch: raw.GatherV2(params=x, indices=i, axis=a, batch_dims=b),
+            numbers(rng, shape, dtype),
+            indices,
+        )
+    compare(
+        lambda x, i: raw.Gather(params=x, indices=i), numbers(rng, (4, 2), dtype), tf.constant([[3, 0], [0, 1]], index)
+    )
 
 
 @pytest.mark.parametrize("index", ["int32", "int64"])
 @pytest.mark.parametrize("dtype", [d for d in SOME if d != "bool"])
 def test_nd_gathers(rng, dtype: str, index: str) -> None:
-    for shape, places in [((4, 5), (3, 1)), ((4, 5), (3, 2)), ((4, 5, 2), (2, 3, 2)), ((4, 5), (2,)), ((3,), (0, 1)),
-                          ((2, 3), (4, 0))]:
+    for shape, places in [
+        ((4, 5), (3, 1)),
+        ((4, 5), (3, 2)),
+        ((4, 5, 2), (2, 3, 2)),
+        ((4, 5), (2,)),
+        ((3,), (0, 1)),
+        ((2, 3), (4, 0)),
+    ]:
         indices = tf.constant(rng.integers(0, min(shape), places), index)
-        # The CPU's ScatterNd, which computes the gradient, refuses one number.
-        compare(lambda x, i: raw.GatherNd(params=x, indices=i), numbers(rng, shape, dtype), indices,
-                gradient=dtype == "float32" and len(places) > 1)
+        # The CPU's ScatterNd, which computes the gradient, refuses one number and no numbers.
+        compare(
+            lambda x, i: raw.GatherNd(params=x, indices=i),
+            numbers(rng, shape, dtype),
+            indices,
+            gradient=dtype == "float32" and len(places) > 1 and 0 not in places,
+        )
 
 
 def test_gathers_that_are_refused() -> None:
@@ -51,7 +74,9 @@ def test_what_bad_indices_mean_on_gpus(rng) -> None:
         i = tf.constant([1, -1, 3])
         np.testing.assert_array_equal(raw.GatherV2(params=x, indices=i, axis=0), [x[1], [0, 0], [0, 0]])
         np.testing.assert_array_equal(raw.GatherNd(params=x, indices=i[:, None]), [x[1], [0, 0], [0, 0]])
-        np.testing.assert_array_equal(raw.ScatterNd(indices=i[:, None], updates=x, shape=[3, 2]), [[0, 0], x[0], [0, 0]])
+        np.testing.assert_array_equal(
+            raw.ScatterNd(indices=i[:, None], updates=x, shape=[3, 2]), [[0, 0], x[0], [0, 0]]
+        )
         expected = x.copy()
         expected[1] = x[0]
         np.testing.assert_array_equal(raw.TensorScatterUpdate(tensor=x, indices=i[:, None], updates=x), expected)
@@ -62,13 +87,21 @@ def test_what_bad_indices_mean_on_gpus(rng) -> None:
 def test_scatters(rng, dtype: str) -> None:
     for shape, places in [((6,), (4, 1)), ((4, 3), (5, 1)), ((4, 3), (5, 2)), ((4, 3, 2), (2, 3, 2)), ((3,), (0, 1))]:
         indices = tf.constant(rng.integers(0, min(shape), places), "int32")
-        updates = numbers(rng, (*places[:-1], *shape[places[-1]:]), dtype)
-        compare(lambda i, u, s=shape: raw.ScatterNd(indices=i, updates=u, shape=s), indices, updates,
-                gradient=dtype == "float32")
+        updates = numbers(rng, (*places[:-1], *shape[places[-1] :]), dtype)
+        compare(
+            lambda i, u, s=shape: raw.ScatterNd(indices=i, updates=u, shape=s),
+            indices,
+            updates,
+            gradient=dtype == "float32",
+        )
         x = numbers(rng, shape, dtype)
         for name in ("Add", "Sub"):
-            compare(lambda x, i, u, n=name: getattr(raw, f"TensorScatter{n}")(tensor=x, indices=i, updates=u), x, indices,
-                    updates)
+            compare(
+                lambda x, i, u, n=name: getattr(raw, f"TensorScatter{n}")(tensor=x, indices=i, updates=u),
+                x,
+                indices,
+                updates,
+            )
 
 
 @pytest.mark.parametrize("dtype", REALS)
@@ -76,15 +109,25 @@ def test_scatters_of_extrema(rng, dtype: str) -> None:
     x, updates = numbers(rng, (4, 3), dtype), numbers(rng, (6, 3), dtype)
     indices = tf.constant(rng.integers(0, 4, (6, 1)), "int64")
     for name in ("Max", "Min"):
-        compare(lambda x, i, u, n=name: getattr(raw, f"TensorScatter{n}")(tensor=x, indices=i, updates=u), x, indices, updates)
+        compare(
+            lambda x, i, u, n=name: getattr(raw, f"TensorScatter{n}")(tensor=x, indices=i, updates=u),
+            x,
+            indices,
+            updates,
+        )
 
 
 @pytest.mark.parametrize("dtype", [*NUMBERS, "bool", "complex128"])
 def test_scatters_that_assign(rng, dtype: str) -> None:
     x, updates = numbers(rng, (5, 3), dtype), numbers(rng, (3, 3), dtype)
     indices = tf.constant([[4], [0], [2]])
-    compare(lambda x, i, u: raw.TensorScatterUpdate(tensor=x, indices=i, updates=u), x, indices, updates,
-            gradient=dtype == "float32")
+    compare(
+        lambda x, i, u: raw.TensorScatterUpdate(tensor=x, indices=i, updates=u),
+        x,
+        indices,
+        updates,
+        gradient=dtype == "float32",
+    )
 
 
 def test_scatters_that_are_refused() -> None:
@@ -92,12 +135,18 @@ def test_scatters_that_are_refused() -> None:
     refuses(lambda i, u: raw.ScatterNd(indices=i, updates=u, shape=[3, 4]), i, np.ones((2, 3), "f4"))
     refuses(lambda i, u: raw.ScatterNd(indices=i, updates=u, shape=[3, 4]), i, np.ones((3, 4), "f4"))
     refuses(lambda i, u: raw.ScatterNd(indices=i, updates=u, shape=[0, 4]), i, np.ones((2, 4), "f4"))
-    refuses(lambda x, i, u: raw.TensorScatterAdd(tensor=x, indices=i, updates=u), np.ones((3,), "f4"), np.zeros((2, 2), "i4"),
-            np.ones((2,), "f4"))
+    refuses(
+        lambda x, i, u: raw.TensorScatterAdd(tensor=x, indices=i, updates=u),
+        np.ones((3,), "f4"),
+        np.zeros((2, 2), "i4"),
+        np.ones((2,), "f4"),
+    )
 
 
 def on_variable(x, function):
-    """What a variable and another tensor that had its value are afterwards, on the device and on the CPU."""
+    """What a variable and another tensor that had its value are afterwards, on the device and on
+    the CPU.
+    """
     results = []
     for device in (DEVICE, "CPU:0"):
         with tf.device(device):
@@ -117,7 +166,9 @@ def test_scatters_on_variables(rng, name: str, dtype: str) -> None:
     updates, number = tf.cast(rng.integers(1, 5, (3, 3)), dtype), tf.constant(3, dtype)
     operator = getattr(raw, f"ResourceScatter{name}")
     on_variable(x, lambda v: operator(resource=v.handle, indices=tf.constant(indices), updates=tf.identity(updates)))
-    on_variable(x, lambda v: operator(resource=v.handle, indices=tf.constant(indices.astype("i8")), updates=tf.identity(number)))
+    on_variable(
+        x, lambda v: operator(resource=v.handle, indices=tf.constant(indices.astype("i8")), updates=tf.identity(number))
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
@@ -134,7 +185,9 @@ def test_gathers_of_variables(rng, dtype: str) -> None:
     x, indices = numbers(rng, (5, 3), dtype), tf.constant([[4, 0], [0, 1]])
     on_variable(x, lambda v: raw.ResourceGather(resource=v.handle, indices=tf.identity(indices), dtype=v.dtype))
     if dtype == "float32":
-        on_variable(x, lambda v: raw.ResourceGatherNd(resource=v.handle, indices=tf.identity(indices)[:, :1], dtype=v.dtype))
+        on_variable(
+            x, lambda v: raw.ResourceGatherNd(resource=v.handle, indices=tf.identity(indices)[:, :1], dtype=v.dtype)
+        )
 
 
 def test_scatters_on_references(rng) -> None:
@@ -152,14 +205,37 @@ def test_scatters_on_references(rng) -> None:
 
 
 def test_one_hot(rng) -> None:
-    for dtype, index in [("float32", "int32"), ("bool", "int64"), ("complex128", "uint8"), ("int32", "int8"), ("float16", "int32")]:
+    for dtype, index in [
+        ("float32", "int32"),
+        ("bool", "int64"),
+        ("complex128", "uint8"),
+        ("int32", "int8"),
+        ("float16", "int32"),
+    ]:
         on, off = numbers(rng, (), dtype), numbers(rng, (), dtype)
         for shape, axis in [((4,), -1), ((2, 3), 0), ((2, 3), 1), ((), -1), ((0, 2), -1)]:
             indices = tf.cast(rng.integers(0, 7, shape), index)
-            compare(lambda i, on, off, a=axis: raw.OneHot(indices=i, depth=5, on_value=on, off_value=off, axis=a), indices, on, off)
-    compare(lambda i, on, off: raw.OneHot(indices=i, depth=3, on_value=on, off_value=off), np.array([-1, 3, 2]), 1.0, 0.0)
-    refuses(lambda i, on, off: raw.OneHot(indices=i, depth=-1, on_value=on, off_value=off), np.array([0]), np.float32(1), np.float32(0))
-    refuses(lambda i, on, off: raw.OneHot(indices=i, depth=3, on_value=on, off_value=off, axis=2), np.array([0]), np.float32(1), np.float32(0))
+            compare(
+                lambda i, on, off, a=axis: raw.OneHot(indices=i, depth=5, on_value=on, off_value=off, axis=a),
+                indices,
+                on,
+                off,
+            )
+    compare(
+        lambda i, on, off: raw.OneHot(indices=i, depth=3, on_value=on, off_value=off), np.array([-1, 3, 2]), 1.0, 0.0
+    )
+    refuses(
+        lambda i, on, off: raw.OneHot(indices=i, depth=-1, on_value=on, off_value=off),
+        np.array([0]),
+        np.float32(1),
+        np.float32(0),
+    )
+    refuses(
+        lambda i, on, off: raw.OneHot(indices=i, depth=3, on_value=on, off_value=off, axis=2),
+        np.array([0]),
+        np.float32(1),
+        np.float32(0),
+    )
 
 
 @pytest.mark.parametrize("dtype", ["bool", "float32", "float64", "int64", "int8", "uint8", "complex64", "complex128"])
@@ -202,8 +278,12 @@ def test_sparse_segments(rng, name: str) -> None:
         compare(lambda x, i, s: operator(data=x, indices=i, segment_ids=s), x, indices, ids)
         compare(lambda x, i, s: counted(data=x, indices=i, segment_ids=s, num_segments=6), x, indices, ids)
         compare(lambda x, i, s: gradient(grad=x, indices=i, segment_ids=s, output_dim0=7), x, indices, ids)
-    compare(lambda x, i, s: operator(data=x, indices=i, segment_ids=s), np.ones((3, 2), "f4"), np.zeros((0,), "i4"),
-            np.zeros((0,), "i4"))
+    compare(
+        lambda x, i, s: operator(data=x, indices=i, segment_ids=s),
+        np.ones((3, 2), "f4"),
+        np.zeros((0,), "i4"),
+        np.zeros((0,), "i4"),
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8"])
@@ -234,8 +314,12 @@ def test_scans(rng, name: str, dtype: str) -> None:
         x = tf.cast(rng.integers(-2, 3, shape), dtype)
         for exclusive in (False, True):
             for reverse in (False, True):
-                compare(lambda x, a=axis, e=exclusive, r=reverse: operator(x=x, axis=a, exclusive=e, reverse=r), x,
-                        gradient=name == "Cumsum" and dtype == "float32", ulps=16)
+                compare(
+                    lambda x, a=axis, e=exclusive, r=reverse: operator(x=x, axis=a, exclusive=e, reverse=r),
+                    x,
+                    gradient=name == "Cumsum" and dtype == "float32",
+                    ulps=16,
+                )
     refuses(lambda x: operator(x=x, axis=2), tf.cast(np.ones((2, 2)), dtype))
 
 
@@ -253,10 +337,18 @@ def test_counts(rng) -> None:
             compare(lambda x, w, b=binary: raw.DenseBincount(input=x, size=6, weights=w, binary_output=b), x, weights)
     rows = np.array([[1, 1, 3], [0, 9, 2]], "i8")
     for binary in (False, True):
-        compare(lambda x, w, b=binary: raw.DenseBincount(input=x, size=tf.constant(5, tf.int64), weights=w, binary_output=b),
-                rows, np.zeros((0,), "f4"))
-    compare(lambda x, w: raw.DenseBincount(input=x, size=tf.constant(5, tf.int64), weights=w), rows,
-            rng.random((2, 3)).astype("f4"))
+        compare(
+            lambda x, w, b=binary: raw.DenseBincount(
+                input=x, size=tf.constant(5, tf.int64), weights=w, binary_output=b
+            ),
+            rows,
+            np.zeros((0,), "f4"),
+        )
+    compare(
+        lambda x, w: raw.DenseBincount(input=x, size=tf.constant(5, tf.int64), weights=w),
+        rows,
+        rng.random((2, 3)).astype("f4"),
+    )
     refuses(lambda x, w: raw.DenseBincount(input=x, size=-1, weights=w), x, np.zeros((0,), "f4"))
 
 
@@ -265,19 +357,34 @@ def test_compact_gradients_of_sparse_segments(rng, name: str) -> None:
     gradient = getattr(raw, f"SparseSegment{name}GradV2")
     for index in ("int32", "int64"):
         indices, ids = np.array([4, 0, 0, 2], index), np.array([0, 0, 1, 3], "i4")
-        compare(lambda x, i, s: gradient(grad=x, indices=i, segment_ids=s, dense_output_dim0=7),
-                numbers(rng, (4, 3), "float32"), indices, ids)
-    refuses(lambda x, i, s: gradient(grad=x, indices=i, segment_ids=s, dense_output_dim0=3), np.ones((4, 3), "f4"), indices, ids)
+        compare(
+            lambda x, i, s: gradient(grad=x, indices=i, segment_ids=s, dense_output_dim0=7),
+            numbers(rng, (4, 3), "float32"),
+            indices,
+            ids,
+        )
+    refuses(
+        lambda x, i, s: gradient(grad=x, indices=i, segment_ids=s, dense_output_dim0=3),
+        np.ones((4, 3), "f4"),
+        indices,
+        ids,
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "bfloat16"])
 def test_bounds(rng, dtype: str) -> None:
     for rows, n, m in [(2, 7, 5), (1, 1, 3), (2, 0, 3), (2, 3, 0)]:
-        rows_of = lambda k: np.sort(rng.integers(0, 9, (rows, k)), axis=1)
+
+        def rows_of(k):
+            return np.sort(rng.integers(0, 9, (rows, k)), axis=1)
+
         for name in ("LowerBound", "UpperBound"):
             for out in (tf.int32, tf.int64):
-                compare(lambda s, v, n=name, o=out: getattr(raw, n)(sorted_inputs=s, values=v, out_type=o),
-                        tf.cast(rows_of(n), dtype), tf.cast(rows_of(m), dtype))
+                compare(
+                    lambda s, v, n=name, o=out: getattr(raw, n)(sorted_inputs=s, values=v, out_type=o),
+                    tf.cast(rows_of(n), dtype),
+                    tf.cast(rows_of(m), dtype),
+                )
     refuses(lambda s, v: raw.LowerBound(sorted_inputs=s, values=v), np.ones((2, 3), "f4"), np.ones((3, 3), "f4"))
 
 
@@ -290,11 +397,21 @@ def test_buckets(rng, dtype: str) -> None:
 
 @pytest.mark.parametrize("index", ["int32", "int64"])
 def test_reversed_sequences(rng, index: str) -> None:
-    for dtype, shape, along, batch in [("float32", (3, 5), 1, 0), ("complex128", (5, 2, 3), 0, 2), ("bool", (2, 0), 1, 0)]:
+    for dtype, shape, along, batch in [
+        ("float32", (3, 5), 1, 0),
+        ("complex128", (5, 2, 3), 0, 2),
+        ("bool", (2, 0), 1, 0),
+    ]:
         lengths = rng.integers(0, shape[along] + 1, (shape[batch],)).astype(index)
-        compare(lambda x, n, a=along, b=batch: raw.ReverseSequence(input=x, seq_lengths=n, seq_dim=a, batch_dim=b),
-                numbers(rng, shape, dtype), lengths, gradient=dtype == "float32")
-    refuses(lambda x, n: raw.ReverseSequence(input=x, seq_lengths=n, seq_dim=0, batch_dim=0), np.ones((3, 5), "f4"), lengths)
+        compare(
+            lambda x, n, a=along, b=batch: raw.ReverseSequence(input=x, seq_lengths=n, seq_dim=a, batch_dim=b),
+            numbers(rng, shape, dtype),
+            lengths,
+            gradient=dtype == "float32",
+        )
+    refuses(
+        lambda x, n: raw.ReverseSequence(input=x, seq_lengths=n, seq_dim=0, batch_dim=0), np.ones((3, 5), "f4"), lengths
+    )
 
 
 def test_changes_in_place(rng) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from test_arithmetic import numbers
 
 from compare import DEVICE, compare, refuses
-from test_arithmetic import numbers
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 SHAPES = [(3, 3), (2, 5, 5), (1, 1), (0, 2, 2), (40, 40)]
@@ -36,7 +36,7 @@ def test_cholesky(rng, shape, dtype: str) -> None:
 @pytest.mark.parametrize("adjoint", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_inverse_and_solution(rng, shape, adjoint: bool, dtype: str) -> None:
-    a, b = regular(rng, shape, dtype), numbers(rng, shape[:-1] + (2,), dtype)
+    a, b = regular(rng, shape, dtype), numbers(rng, (*shape[:-1], 2), dtype)
     compare(lambda a: RAW.MatrixInverse(input=a, adjoint=adjoint), a, ulps=64)
     compare(lambda a, b: RAW.MatrixSolve(matrix=a, rhs=b, adjoint=adjoint), a, b, ulps=64)
 
@@ -44,7 +44,9 @@ def test_inverse_and_solution(rng, shape, adjoint: bool, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("adjoint", [False, True])
 @pytest.mark.parametrize("lower", [False, True])
-@pytest.mark.parametrize("shapes", [((3, 3), (3, 2)), ((2, 1, 4, 4), (3, 4, 2)), ((40, 40), (40, 9)), ((0, 2, 2), (0, 2, 1))])
+@pytest.mark.parametrize(
+    "shapes", [((3, 3), (3, 2)), ((2, 1, 4, 4), (3, 4, 2)), ((40, 40), (40, 9)), ((0, 2, 2), (0, 2, 1))]
+)
 def test_triangular_solution(rng, shapes, lower: bool, adjoint: bool, dtype: str) -> None:
     a, b = regular(rng, shapes[0], dtype), numbers(rng, shapes[1], dtype)
     compare(lambda a, b: RAW.MatrixTriangularSolve(matrix=a, rhs=b, lower=lower, adjoint=adjoint), a, b, ulps=64)
@@ -66,7 +68,8 @@ def test_lu(rng, shape, index: str, dtype: str) -> None:
     if a.dtype.is_floating:
         compare(lambda a: RAW.Lu(input=a, output_idx_type=index), a, ulps=256)
         return
-    # A complex pivot is the largest by the sum of its parts, as in LAPACK; the CPU takes the magnitude.
+    # A complex pivot is the largest by the sum of its parts, as in LAPACK; the CPU takes the
+    # magnitude.
     with tf.device(DEVICE):
         lu, p = RAW.Lu(input=a, output_idx_type=index)
     lu, p = lu.numpy(), p.numpy()

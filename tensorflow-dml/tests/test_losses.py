@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from test_arithmetic import FLOATS, numbers
 
 from compare import DEVICE, compare, refuses
-from test_arithmetic import FLOATS, numbers
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -32,18 +32,23 @@ def test_softmax_of_a_scalar() -> None:
 def test_cross_entropy(rng, shapes, dtype: str) -> None:
     logits = numbers(rng, shapes[0], dtype)
     labels = tf.nn.softmax(numbers(rng, shapes[1], "float64"))
-    compare(lambda x, y: tf.raw_ops.SoftmaxCrossEntropyWithLogits(features=x, labels=y), logits,
-            tf.cast(labels, dtype), ulps=8)
+    compare(
+        lambda x, y: tf.raw_ops.SoftmaxCrossEntropyWithLogits(features=x, labels=y),
+        logits,
+        tf.cast(labels, dtype),
+        ulps=8,
+    )
 
 
 def test_gradients_of_cross_entropy(rng) -> None:
     logits, labels = numbers(rng, (4, 7), "float32"), tf.nn.softmax(numbers(rng, (4, 7), "float32"))
-    compare(lambda x, y: tf.nn.softmax_cross_entropy_with_logits(labels=y, logits=x), logits, labels, ulps=16,
-            gradient=True)
+    compare(
+        lambda x, y: tf.nn.softmax_cross_entropy_with_logits(labels=y, logits=x), logits, labels, ulps=16, gradient=True
+    )
 
 
 def test_shapes_of_cross_entropy() -> None:
-    function = lambda x, y: tf.raw_ops.SoftmaxCrossEntropyWithLogits(features=x, labels=y)  # noqa: E731
+    function = lambda x, y: tf.raw_ops.SoftmaxCrossEntropyWithLogits(features=x, labels=y)
     refuses(function, np.ones((3, 4), "f4"), np.ones((2, 4), "f4"))
     refuses(function, np.ones((3, 4, 2), "f4"), np.ones((3, 4, 2), "f4"))
 
@@ -53,27 +58,37 @@ def test_shapes_of_cross_entropy() -> None:
 @pytest.mark.parametrize("shape", [(4, 7), (3, 1000), (0, 3)])
 def test_sparse_cross_entropy(rng, shape, dtype: str, labels: str) -> None:
     classes = rng.integers(0, shape[1], shape[0]).astype(labels)
-    compare(lambda x, y: tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(features=x, labels=y),
-            numbers(rng, shape, dtype), classes, ulps=8)
+    compare(
+        lambda x, y: tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(features=x, labels=y),
+        numbers(rng, shape, dtype),
+        classes,
+        ulps=8,
+    )
 
 
 def test_gradients_of_sparse_cross_entropy(rng) -> None:
     classes = rng.integers(0, 7, 4)
-    compare(lambda x, y: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=x),
-            numbers(rng, (4, 7), "float32"), classes, ulps=16, gradient=True)
+    compare(
+        lambda x, y: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=x),
+        numbers(rng, (4, 7), "float32"),
+        classes,
+        ulps=16,
+        gradient=True,
+    )
 
 
 def test_classes_that_do_not_exist(rng) -> None:
     """NaN, as TensorFlow documents it for GPUs."""
     with tf.device(DEVICE):
         loss, gradient = tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(
-            features=tf.constant(rng.standard_normal((3, 4)), "float32"), labels=tf.constant([1, 4, -1]))
+            features=tf.constant(rng.standard_normal((3, 4)), "float32"), labels=tf.constant([1, 4, -1])
+        )
     assert np.isfinite(loss.numpy()[0]) and np.isnan(loss.numpy()[1:]).all()
     assert np.isfinite(gradient.numpy()[0]).all() and np.isnan(gradient.numpy()[1:]).all()
 
 
 def test_shapes_of_sparse_cross_entropy() -> None:
-    function = lambda x, y: tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(features=x, labels=y)  # noqa: E731
+    function = lambda x, y: tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(features=x, labels=y)
     refuses(function, np.ones((3, 4), "f4"), np.ones((2,), "i4"))
     refuses(function, np.ones((3, 4), "f4"), np.ones((3, 1), "i4"))
 
@@ -84,7 +99,7 @@ def test_l2_loss(rng, shape, dtype: str) -> None:
     compare(lambda t: tf.raw_ops.L2Loss(t=t), numbers(rng, shape, dtype), ulps=32 if dtype == "float64" else 8)
 
 
-@pytest.mark.parametrize("dtype", FLOATS + ["int32"])
+@pytest.mark.parametrize("dtype", [*FLOATS, "int32"])
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 5), (2, 4, 5, 3), (2, 3, 2, 3, 4), (0, 3)])
 def test_bias_add(rng, shape, layout: str, dtype: str) -> None:
@@ -104,7 +119,7 @@ def test_bias_add_grad(rng, shape, layout: str, dtype: str) -> None:
 
 
 def test_shapes_of_biases() -> None:
-    add = lambda x, y: tf.raw_ops.BiasAdd(value=x, bias=y)  # noqa: E731
+    add = lambda x, y: tf.raw_ops.BiasAdd(value=x, bias=y)
     refuses(add, np.ones((3, 4), "f4"), np.ones((3,), "f4"))
     refuses(add, np.ones((4,), "f4"), np.ones((4,), "f4"))
     compare(lambda x, y: tf.raw_ops.BiasAddV1(value=x, bias=y), np.ones((2, 4), "f4"), np.ones((4,), "f4"))

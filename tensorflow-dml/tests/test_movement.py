@@ -1,4 +1,6 @@
-"""Operators that move elements: transposes, joins, splits, slices, padding, repetition, blocks, diagonals."""
+"""Operators that move elements: transposes, joins, splits, slices, padding, repetition, blocks,
+diagonals.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,22 @@ import tensorflow as tf
 from compare import DEVICE, compare, refuses
 
 raw = tf.raw_ops
-ALL = ["float32", "float16", "bfloat16", "float64", "int64", "int16", "int8", "uint8", "uint16", "uint32", "uint64",
-       "bool", "complex64", "complex128"]
+ALL = [
+    "float32",
+    "float16",
+    "bfloat16",
+    "float64",
+    "int64",
+    "int16",
+    "int8",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
+    "complex64",
+    "complex128",
+]
 FLOATS = ["float32", "float16", "bfloat16", "float64"]
 # Elements of each size.
 SOME = ["float32", "bfloat16", "uint8", "complex64", "complex128", "bool"]
@@ -32,8 +48,15 @@ def numbers(rng, shape, dtype: str) -> tf.Tensor:
 @pytest.mark.parametrize("name", ["Transpose", "ConjugateTranspose"])
 def test_transposes(rng, name: str, dtype: str) -> None:
     operator = getattr(raw, name)
-    for shape, order in [((3, 4), [1, 0]), ((2, 3, 4, 5), [0, 2, 3, 1]), ((2, 3, 4), [-1, 0, 1]), ((5,), [0]),
-                         ((), []), ((2, 0, 3), [2, 1, 0]), ((1, 3, 1, 4), [2, 1, 0, 3])]:
+    for shape, order in [
+        ((3, 4), [1, 0]),
+        ((2, 3, 4, 5), [0, 2, 3, 1]),
+        ((2, 3, 4), [-1, 0, 1]),
+        ((5,), [0]),
+        ((), []),
+        ((2, 0, 3), [2, 1, 0]),
+        ((1, 3, 1, 4), [2, 1, 0, 3]),
+    ]:
         compare(lambda x, order=order: operator(x=x, perm=np.array(order, "i4")), numbers(rng, shape, dtype))
 
 
@@ -45,8 +68,13 @@ def test_transposes_that_are_refused() -> None:
 
 @pytest.mark.parametrize("dtype", SOME)
 def test_concatenations(rng, dtype: str) -> None:
-    for shapes, axis in [([(2, 3), (4, 3)], 0), ([(2, 3), (2, 1), (2, 0)], -1),
-                         ([(1, 2, 3)] * 3, 1), ([(0, 3), (0, 3)], 0), ([(1, 2)] * 40, 0)]:
+    for shapes, axis in [
+        ([(2, 3), (4, 3)], 0),
+        ([(2, 3), (2, 1), (2, 0)], -1),
+        ([(1, 2, 3)] * 3, 1),
+        ([(0, 3), (0, 3)], 0),
+        ([(1, 2)] * 40, 0),
+    ]:
         arrays = [numbers(rng, shape, dtype) for shape in shapes]
         compare(lambda *x, axis=axis: raw.ConcatV2(values=x, axis=axis), *arrays, gradient=dtype == "float32")
         compare(lambda *x, axis=axis: raw.Concat(concat_dim=axis % len(shapes[0]), values=x), *arrays)
@@ -71,19 +99,29 @@ def test_packs(rng, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", SOME)
 def test_splits(rng, dtype: str) -> None:
     for shape, axis, n in [((4, 3), 0, 2), ((4, 6), -1, 3), ((4, 3), 1, 1), ((0, 4), 1, 2), ((2, 3, 4), 1, 3)]:
-        compare(lambda x, axis=axis, n=n: raw.Split(axis=axis, value=x, num_split=n), numbers(rng, shape, dtype),
-                gradient=dtype == "float32")
+        compare(
+            lambda x, axis=axis, n=n: raw.Split(axis=axis, value=x, num_split=n),
+            numbers(rng, shape, dtype),
+            gradient=dtype == "float32",
+        )
     for shape, axis in [((4, 3), 0), ((4, 6), -1), ((0, 4), 1), ((2, 3, 4), 1)]:
-        compare(lambda x, axis=axis, n=shape[axis]: raw.Unpack(value=x, num=n, axis=axis), numbers(rng, shape, dtype),
-                gradient=dtype == "float32")
+        compare(
+            lambda x, axis=axis, n=shape[axis]: raw.Unpack(value=x, num=n, axis=axis),
+            numbers(rng, shape, dtype),
+            gradient=dtype == "float32",
+        )
 
 
 @pytest.mark.parametrize("dtype", HOST)
 def test_splits_by_lengths(rng, dtype: str) -> None:
     for shape, axis, lengths in [((5, 3), 0, [2, 3]), ((5, 3), 0, [2, -1]), ((2, 6), -1, [1, 0, 5]), ((2, 3), 1, [3])]:
-        compare(lambda x, axis=axis, lengths=lengths: raw.SplitV(
-            value=x, size_splits=np.array(lengths, "i8"), axis=axis, num_split=len(lengths)),
-            numbers(rng, shape, dtype), gradient=dtype == "float32")
+        compare(
+            lambda x, axis=axis, lengths=lengths: raw.SplitV(
+                value=x, size_splits=np.array(lengths, "i8"), axis=axis, num_split=len(lengths)
+            ),
+            numbers(rng, shape, dtype),
+            gradient=dtype == "float32",
+        )
 
 
 def test_splits_that_are_refused() -> None:
@@ -96,11 +134,21 @@ def test_splits_that_are_refused() -> None:
 
 @pytest.mark.parametrize("dtype", SOME)
 def test_slices(rng, dtype: str) -> None:
-    for shape, begin, size in [((4, 5), [1, 2], [2, 3]), ((4, 5), [0, 0], [-1, -1]), ((4, 5), [4, 1], [0, -1]),
-                               ((3,), [1], [1]), ((), [], []), ((2, 3, 4), [0, 1, 2], [2, 1, -1])]:
-        compare(lambda x, begin=begin, size=size: raw.Slice(
-            input=x, begin=np.array(begin, "i4"), size=np.array(size, "i4")), numbers(rng, shape, dtype),
-            gradient=dtype == "float32")
+    for shape, begin, size in [
+        ((4, 5), [1, 2], [2, 3]),
+        ((4, 5), [0, 0], [-1, -1]),
+        ((4, 5), [4, 1], [0, -1]),
+        ((3,), [1], [1]),
+        ((), [], []),
+        ((2, 3, 4), [0, 1, 2], [2, 1, -1]),
+    ]:
+        compare(
+            lambda x, begin=begin, size=size: raw.Slice(
+                input=x, begin=np.array(begin, "i4"), size=np.array(size, "i4")
+            ),
+            numbers(rng, shape, dtype),
+            gradient=dtype == "float32",
+        )
 
 
 def test_slices_that_are_refused() -> None:
@@ -109,9 +157,23 @@ def test_slices_that_are_refused() -> None:
         refuses(lambda x, begin=begin, size=size: raw.Slice(input=x, begin=begin, size=size), x)
 
 
-SPECS = [np.s_[1:3], np.s_[::2, 1], np.s_[..., ::-1], np.s_[::-2, ::-1], np.s_[1, ..., tf.newaxis], np.s_[-1, -2],
-         np.s_[:, tf.newaxis, 2:0:-1], np.s_[10:20], np.s_[-100:2, 5:1], np.s_[3:1:-1, :1], np.s_[tf.newaxis, ...],
-         np.s_[...], np.s_[0:0], np.s_[2:3:7, 4:3:-9], np.s_[::3, ::-4]]
+SPECS = [
+    np.s_[1:3],
+    np.s_[::2, 1],
+    np.s_[..., ::-1],
+    np.s_[::-2, ::-1],
+    np.s_[1, ..., tf.newaxis],
+    np.s_[-1, -2],
+    np.s_[:, tf.newaxis, 2:0:-1],
+    np.s_[10:20],
+    np.s_[-100:2, 5:1],
+    np.s_[3:1:-1, :1],
+    np.s_[tf.newaxis, ...],
+    np.s_[...],
+    np.s_[0:0],
+    np.s_[2:3:7, 4:3:-9],
+    np.s_[::3, ::-4],
+]
 
 
 @pytest.mark.parametrize("dtype", HOST)
@@ -163,8 +225,10 @@ def test_strided_slices_that_are_refused() -> None:
 
 
 def test_assignments_to_slices_of_variables(rng) -> None:
-    for dtype, (spec, shape) in itertools.product(["float32", "complex64", "bool", "int64"],
-                                                  [(np.s_[1:3], (2, 6)), (np.s_[::2, ::-1], (3, 6)), (np.s_[-1, 2], ())]):
+    for dtype, (spec, shape) in itertools.product(
+        ["float32", "complex64", "bool", "int64"],
+        [(np.s_[1:3], (2, 6)), (np.s_[::2, ::-1], (3, 6)), (np.s_[-1, 2], ())],
+    ):
         x, value = numbers(rng, (5, 6), dtype), numbers(rng, shape, dtype)
         results = []
         for device in (DEVICE, "CPU:0"):
@@ -179,13 +243,21 @@ def test_assignments_to_slices_of_variables(rng) -> None:
 
 @pytest.mark.parametrize("dtype", [*HOST, "bool"])
 def test_padding(rng, dtype: str) -> None:
-    for shape, paddings in [((2, 3), [[1, 2], [0, 3]]), ((2, 3), [[0, 0], [0, 0]]), ((0, 2), [[1, 1], [0, 0]]), ((), []),
-                            ((2, 3, 2, 1), [[0, 0], [1, 1], [2, 0], [0, 0]])]:
+    for shape, paddings in [
+        ((2, 3), [[1, 2], [0, 3]]),
+        ((2, 3), [[0, 0], [0, 0]]),
+        ((0, 2), [[1, 1], [0, 0]]),
+        ((), []),
+        ((2, 3, 2, 1), [[0, 0], [1, 1], [2, 0], [0, 0]]),
+    ]:
         x = numbers(rng, shape, dtype)
         pads = np.array(paddings, "i4").reshape(-1, 2)
         compare(lambda x, pads=pads: raw.Pad(input=x, paddings=pads), x, gradient=dtype == "float32")
-        compare(lambda x, value, pads=pads: raw.PadV2(input=x, paddings=pads, constant_values=tf.identity(value)), x,
-                numbers(rng, (), dtype))
+        compare(
+            lambda x, value, pads=pads: raw.PadV2(input=x, paddings=pads, constant_values=tf.identity(value)),
+            x,
+            numbers(rng, (), dtype),
+        )
 
 
 def test_paddings_that_are_refused() -> None:
@@ -199,20 +271,33 @@ def test_paddings_that_are_refused() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("mode", ["REFLECT", "SYMMETRIC"])
 def test_reflections(rng, mode: str, dtype: str) -> None:
-    for shape, paddings in [((4, 5), [[1, 2], [3, 0]]), ((3,), [[2, 2]]), ((2, 4, 3, 2), [[0, 0], [2, 1], [1, 2], [0, 0]]),
-                            ((3, 2), [[0, 0], [0, 0]])]:
-        compare(lambda x, paddings=paddings: raw.MirrorPad(input=x, paddings=paddings, mode=mode),
-                numbers(rng, shape, dtype), gradient=dtype == "float32")
+    for shape, paddings in [
+        ((4, 5), [[1, 2], [3, 0]]),
+        ((3,), [[2, 2]]),
+        ((2, 4, 3, 2), [[0, 0], [2, 1], [1, 2], [0, 0]]),
+        ((3, 2), [[0, 0], [0, 0]]),
+    ]:
+        compare(
+            lambda x, paddings=paddings: raw.MirrorPad(input=x, paddings=paddings, mode=mode),
+            numbers(rng, shape, dtype),
+            gradient=dtype == "float32",
+        )
 
 
 @pytest.mark.parametrize("dtype", [*SOME, "int32"])
 def test_repetition(rng, dtype: str) -> None:
     for shape, multiples in [((2, 3), [2, 3]), ((2, 3), [1, 1]), ((3,), [0]), ((), []), ((2, 1, 3), [1, 4, 2])]:
-        compare(lambda x, m=multiples: raw.Tile(input=x, multiples=np.array(m, "i4")), numbers(rng, shape, dtype),
-                gradient=dtype == "float32")
+        compare(
+            lambda x, m=multiples: raw.Tile(input=x, multiples=np.array(m, "i4")),
+            numbers(rng, shape, dtype),
+            gradient=dtype == "float32",
+        )
     for shape, sizes in [((3,), [2, 3]), ((2, 1), [4, 2, 5]), ((), [3]), ((1,), [0]), ((2, 3), [2, 3])]:
-        compare(lambda x, s=sizes: raw.BroadcastTo(input=x, shape=np.array(s, "i4")), numbers(rng, shape, dtype),
-                gradient=dtype == "float32")
+        compare(
+            lambda x, s=sizes: raw.BroadcastTo(input=x, shape=np.array(s, "i4")),
+            numbers(rng, shape, dtype),
+            gradient=dtype == "float32",
+        )
     refuses(lambda x: raw.BroadcastTo(input=x, shape=[2, 4]), numbers(rng, (3,), dtype))
     refuses(lambda x: raw.Tile(input=x, multiples=[1, 2]), numbers(rng, (3,), dtype))
 
@@ -220,21 +305,34 @@ def test_repetition(rng, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", [*HOST, "bool"])
 def test_reversal(rng, dtype: str) -> None:
     for shape, axes in [((3, 4), [0]), ((3, 4), [-1, 0]), ((2, 3, 4), [1]), ((), []), ((0, 3), [1])]:
-        compare(lambda x, axes=axes: raw.ReverseV2(tensor=x, axis=np.array(axes, "i4")), numbers(rng, shape, dtype),
-                gradient=dtype == "float32")
+        compare(
+            lambda x, axes=axes: raw.ReverseV2(tensor=x, axis=np.array(axes, "i4")),
+            numbers(rng, shape, dtype),
+            gradient=dtype == "float32",
+        )
         flags = [d in [a % max(len(shape), 1) for a in axes] for d in range(len(shape))]
         if 0 not in shape:  # The CPU's kernel refuses them.
-            compare(lambda x, flags=flags: raw.Reverse(tensor=x, dims=np.array(flags, bool)), numbers(rng, shape, dtype))
+            compare(
+                lambda x, flags=flags: raw.Reverse(tensor=x, dims=np.array(flags, bool)), numbers(rng, shape, dtype)
+            )
     refuses(lambda x: raw.ReverseV2(tensor=x, axis=[2]), numbers(rng, (3, 4), dtype))
     refuses(lambda x: raw.ReverseV2(tensor=x, axis=[1, -1]), numbers(rng, (3, 4), dtype))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "complex128"])
 def test_rolls(rng, dtype: str) -> None:
-    for shape, shift, axis in [((5,), 2, 0), ((3, 4), [1, -2], [0, 1]), ((3, 4), [1, 2], [0, 0]), ((3, 4), -7, -1),
-                               ((0, 3), 1, 1)]:
-        compare(lambda x, s=shift, a=axis: raw.Roll(input=x, shift=s, axis=a), numbers(rng, shape, dtype),
-                gradient=dtype == "float32")
+    for shape, shift, axis in [
+        ((5,), 2, 0),
+        ((3, 4), [1, -2], [0, 1]),
+        ((3, 4), [1, 2], [0, 0]),
+        ((3, 4), -7, -1),
+        ((0, 3), 1, 1),
+    ]:
+        compare(
+            lambda x, s=shift, a=axis: raw.Roll(input=x, shift=s, axis=a),
+            numbers(rng, shape, dtype),
+            gradient=dtype == "float32",
+        )
     refuses(lambda x: raw.Roll(input=x, shift=1, axis=2), numbers(rng, (3, 4), dtype))
 
 
@@ -243,8 +341,11 @@ def test_rolls(rng, dtype: str) -> None:
 def test_depth_and_space(rng, name: str, dtype: str) -> None:
     operator = getattr(raw, name)
     for b, shape in [(2, (2, 4, 6, 4)), (3, (1, 3, 6, 9)), (2, (0, 2, 2, 4))]:
-        compare(lambda x, b=b: operator(input=x, block_size=b, data_format="NHWC"), numbers(rng, shape, dtype),
-                gradient=dtype == "float32")
+        compare(
+            lambda x, b=b: operator(input=x, block_size=b, data_format="NHWC"),
+            numbers(rng, shape, dtype),
+            gradient=dtype == "float32",
+        )
 
 
 @pytest.mark.parametrize("name", ["SpaceToDepth", "DepthToSpace"])
@@ -261,18 +362,35 @@ def test_depth_and_space_with_channels_first(rng, name: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_space_and_batch(rng, dtype: str) -> None:
-    for shape, blocks, margins in [((2, 4, 6, 3), [2, 3], [[0, 0], [0, 0]]), ((1, 3, 4, 2), [2, 2], [[0, 1], [1, 1]]),
-                                   ((2, 5, 3), [3], [[1, 0]]), ((2, 4, 4), [2, 2], [[0, 0], [0, 0]])]:
+    for shape, blocks, margins in [
+        ((2, 4, 6, 3), [2, 3], [[0, 0], [0, 0]]),
+        ((1, 3, 4, 2), [2, 2], [[0, 1], [1, 1]]),
+        ((2, 5, 3), [3], [[1, 0]]),
+        ((2, 4, 4), [2, 2], [[0, 0], [0, 0]]),
+    ]:
         x = numbers(rng, shape, dtype)
-        compare(lambda x, b=blocks, m=margins: raw.SpaceToBatchND(input=x, block_shape=b, paddings=m), x,
-                gradient=dtype == "float32")
-    for shape, blocks, margins in [((8, 2, 3, 2), [2, 2], [[0, 0], [0, 0]]), ((4, 3, 3, 2), [2, 2], [[1, 0], [0, 2]]),
-                                   ((6, 2, 1), [3], [[1, 1]])]:
+        compare(
+            lambda x, b=blocks, m=margins: raw.SpaceToBatchND(input=x, block_shape=b, paddings=m),
+            x,
+            gradient=dtype == "float32",
+        )
+    for shape, blocks, margins in [
+        ((8, 2, 3, 2), [2, 2], [[0, 0], [0, 0]]),
+        ((4, 3, 3, 2), [2, 2], [[1, 0], [0, 2]]),
+        ((6, 2, 1), [3], [[1, 1]]),
+    ]:
         x = numbers(rng, shape, dtype)
-        compare(lambda x, b=blocks, m=margins: raw.BatchToSpaceND(input=x, block_shape=b, crops=m), x,
-                gradient=dtype == "float32")
-    compare(lambda x: raw.SpaceToBatch(input=x, paddings=[[0, 1], [1, 0]], block_size=2), numbers(rng, (1, 3, 3, 2), dtype))
-    compare(lambda x: raw.BatchToSpace(input=x, crops=[[0, 1], [1, 0]], block_size=2), numbers(rng, (4, 2, 2, 2), dtype))
+        compare(
+            lambda x, b=blocks, m=margins: raw.BatchToSpaceND(input=x, block_shape=b, crops=m),
+            x,
+            gradient=dtype == "float32",
+        )
+    compare(
+        lambda x: raw.SpaceToBatch(input=x, paddings=[[0, 1], [1, 0]], block_size=2), numbers(rng, (1, 3, 3, 2), dtype)
+    )
+    compare(
+        lambda x: raw.BatchToSpace(input=x, crops=[[0, 1], [1, 0]], block_size=2), numbers(rng, (4, 2, 2, 2), dtype)
+    )
 
 
 def test_blocks_that_are_refused() -> None:
@@ -291,8 +409,12 @@ def test_the_main_diagonal(rng, dtype: str) -> None:
     for shape in [(3, 4), (2, 4, 3), (2, 0, 3)]:
         x = numbers(rng, shape, dtype)
         compare(lambda x: raw.MatrixDiagPart(input=x), x, gradient=gradient)
-        compare(lambda x, d: raw.MatrixSetDiag(input=x, diagonal=d), x,
-                numbers(rng, (*shape[:-2], min(shape[-2:])), dtype), gradient=gradient)
+        compare(
+            lambda x, d: raw.MatrixSetDiag(input=x, diagonal=d),
+            x,
+            numbers(rng, (*shape[:-2], min(shape[-2:])), dtype),
+            gradient=gradient,
+        )
 
 
 @pytest.mark.parametrize("align", ["LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"])
@@ -301,16 +423,28 @@ def test_bands_of_diagonals(rng, k, align: str) -> None:
     k = np.array(k, "i4")
     for shape in [(3, 4), (2, 4, 4), (2, 5, 3)]:
         x = numbers(rng, shape, "float32")
-        part = lambda x: raw.MatrixDiagPartV3(input=x, k=k, padding_value=7.0, align=align)
+
+        def part(x):
+            return raw.MatrixDiagPartV3(input=x, k=k, padding_value=7.0, align=align)
+
         with tf.device("CPU:0"):
             diagonals = part(x)
         compare(part, x, gradient=True)
-        compare(lambda d, x=x: raw.MatrixDiagV3(diagonal=d, k=k, num_rows=shape[-2], num_cols=shape[-1], padding_value=7.0,
-                                                align=align), diagonals, gradient=True)
-        compare(lambda x, d: raw.MatrixSetDiagV3(input=x, diagonal=d, k=k, align=align), x, diagonals + 1, gradient=True)
+        compare(
+            lambda d, x=x: raw.MatrixDiagV3(
+                diagonal=d, k=k, num_rows=shape[-2], num_cols=shape[-1], padding_value=7.0, align=align
+            ),
+            diagonals,
+            gradient=True,
+        )
+        compare(
+            lambda x, d: raw.MatrixSetDiagV3(input=x, diagonal=d, k=k, align=align), x, diagonals + 1, gradient=True
+        )
     compare(lambda x: raw.MatrixDiagPartV2(input=x, k=k, padding_value=7.0), numbers(rng, (4, 3), "float32"))
-    compare(lambda x: raw.MatrixDiagV2(diagonal=x, k=1, num_rows=-1, num_cols=-1, padding_value=7.0),
-            numbers(rng, (2, 3), "float32"))
+    compare(
+        lambda x: raw.MatrixDiagV2(diagonal=x, k=1, num_rows=-1, num_cols=-1, padding_value=7.0),
+        numbers(rng, (2, 3), "float32"),
+    )
 
 
 def test_diagonals_that_are_refused() -> None:
@@ -325,8 +459,11 @@ def test_diagonals_that_are_refused() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bool", "complex128"])
 def test_bands(rng, dtype: str) -> None:
     for shape, below, above in [((4, 5), 1, 2), ((2, 4, 3), -1, 0), ((3, 3), 0, -1), ((3, 3), -1, -1), ((0, 3), 0, 0)]:
-        compare(lambda x, a=below, b=above: raw.MatrixBandPart(input=x, num_lower=a, num_upper=b),
-                numbers(rng, shape, dtype), gradient=dtype == "float32")
+        compare(
+            lambda x, a=below, b=above: raw.MatrixBandPart(input=x, num_lower=a, num_upper=b),
+            numbers(rng, shape, dtype),
+            gradient=dtype == "float32",
+        )
     refuses(lambda x: raw.MatrixBandPart(input=x, num_lower=5, num_upper=0), numbers(rng, (4, 5), dtype))
 
 
@@ -337,9 +474,18 @@ def test_tensor_diagonals(rng, dtype: str) -> None:
     refuses(lambda x: raw.DiagPart(input=x), numbers(rng, (2, 3), dtype))
 
 
-@pytest.mark.parametrize(("source", "target", "shape"), [
-    ("float32", "int32", (2, 3)), ("float32", "uint8", (2, 3)), ("uint8", "float32", (2, 4)), ("complex64", "float32", (3,)),
-    ("int64", "float64", ()), ("int16", "int64", (2, 4)), ("float64", "int16", ())])
+@pytest.mark.parametrize(
+    ("source", "target", "shape"),
+    [
+        ("float32", "int32", (2, 3)),
+        ("float32", "uint8", (2, 3)),
+        ("uint8", "float32", (2, 4)),
+        ("complex64", "float32", (3,)),
+        ("int64", "float64", ()),
+        ("int16", "int64", (2, 4)),
+        ("float64", "int16", ()),
+    ],
+)
 def test_bitcasts(rng, source: str, target: str, shape) -> None:
     compare(lambda x: raw.Bitcast(input=x, type=tf.as_dtype(target)), numbers(rng, shape, source))
 
@@ -379,7 +525,14 @@ def test_stitching_and_partitions(rng, dtype: str) -> None:
     np.testing.assert_array_equal(actual[[0, 1, 2, 3, 4, 6]], expected[[0, 1, 2, 3, 4, 6]])
     for shape, parts in [((5, 2), [0, 2, 0, 1, 2]), ((4,), [2, 2, 2, 2]), ((0, 3), [])]:
         parts = tf.constant(np.array(parts, "i4"))
-        compare(lambda x, p: raw.DynamicPartition(data=x, partitions=p, num_partitions=3), numbers(rng, shape, dtype), parts,
-                gradient=dtype == "float32")
-    refuses(lambda x, p: raw.DynamicPartition(data=x, partitions=p, num_partitions=2), numbers(rng, (2,), dtype),
-            np.array([0, 2], "i4"))
+        compare(
+            lambda x, p: raw.DynamicPartition(data=x, partitions=p, num_partitions=3),
+            numbers(rng, shape, dtype),
+            parts,
+            gradient=dtype == "float32",
+        )
+    refuses(
+        lambda x, p: raw.DynamicPartition(data=x, partitions=p, num_partitions=2),
+        numbers(rng, (2,), dtype),
+        np.array([0, 2], "i4"),
+    )

@@ -42,7 +42,9 @@ def test_max_pool(rng, case: str, dtype: str) -> None:
         g, gg = tf.cast(rng.standard_normal(y.shape), dtype), tf.cast(rng.standard_normal(x.shape), dtype)
     compare(lambda x, y, g: raw.MaxPoolGrad(orig_input=x, orig_output=y, grad=g, **arguments), x, y, g)
     if dtype != "bfloat16":
-        compare(lambda x, y, gg: raw.MaxPoolGradGrad(orig_input=x, orig_output=y, grad=gg, **arguments), x, y, gg, ulps=0)
+        compare(
+            lambda x, y, gg: raw.MaxPoolGradGrad(orig_input=x, orig_output=y, grad=gg, **arguments), x, y, gg, ulps=0
+        )
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -115,9 +117,13 @@ def test_channels_first_is_channels_last(rng, case: str) -> None:
 
     def all_results(x, g, arguments):
         y = raw.MaxPool(input=x, **arguments)
-        return [y, raw.MaxPoolGrad(orig_input=x, orig_output=y, grad=g, **arguments), raw.AvgPool(value=x, **arguments),
-                raw.AvgPoolGrad(orig_input_shape=list(x.shape), grad=g, **arguments),
-                raw.MaxPoolGradGrad(orig_input=x, orig_output=y, grad=x, **arguments)]
+        return [
+            y,
+            raw.MaxPoolGrad(orig_input=x, orig_output=y, grad=g, **arguments),
+            raw.AvgPool(value=x, **arguments),
+            raw.AvgPoolGrad(orig_input_shape=list(x.shape), grad=g, **arguments),
+            raw.MaxPoolGradGrad(orig_input=x, orig_output=y, grad=x, **arguments),
+        ]
 
     with tf.device(DEVICE):
         expected = all_results(x, g, last)
@@ -128,7 +134,8 @@ def test_channels_first_is_channels_last(rng, case: str) -> None:
 
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 def test_three_dimensions(rng, padding: str) -> None:
-    # Of equal maxima the CPU's gradient goes to all, unlike that in two dimensions, and unlike CUDA's.
+    # Of equal maxima the CPU's gradient goes to all, unlike that in two dimensions, and unlike
+    # CUDA's.
     x = tf.constant(rng.permutation(2 * 5 * 6 * 4 * 3).reshape(2, 5, 6, 4, 3).astype("f4"))
     arguments = {"ksize": [1, 2, 3, 2, 1], "strides": [1, 2, 1, 2, 1], "padding": padding}
     with tf.device("CPU:0"):
@@ -142,11 +149,17 @@ def test_three_dimensions(rng, padding: str) -> None:
 
 def test_explicit_padding(rng) -> None:
     x = values(rng, (2, 6, 7, 2), "float32")
-    arguments = {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "padding": "EXPLICIT",
-                 "explicit_paddings": [0, 0, 1, 2, 0, 1, 0, 0]}
+    arguments = {
+        "ksize": [1, 3, 3, 1],
+        "strides": [1, 2, 2, 1],
+        "padding": "EXPLICIT",
+        "explicit_paddings": [0, 0, 1, 2, 0, 1, 0, 0],
+    }
     compare(lambda x: raw.MaxPool(input=x, **arguments), x, ulps=0)
 
 
 @pytest.mark.parametrize(("shape", "size"), [((1, 2, 2, 1), 4), ((2, 2, 1), 1), ((1, 2, 2, 1), 0)])
 def test_refusals(shape, size: int) -> None:
-    refuses(lambda x: raw.MaxPool(input=x, ksize=[1, size, size, 1], strides=[1] * 4, padding="VALID"), np.ones(shape, "f4"))
+    refuses(
+        lambda x: raw.MaxPool(input=x, ksize=[1, size, size, 1], strides=[1] * 4, padding="VALID"), np.ones(shape, "f4")
+    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from test_arithmetic import COMPLEX, FLOATS, numbers
 
 from compare import DEVICE, compare, refuses
-from test_arithmetic import COMPLEX, FLOATS, numbers
 
 
 @pytest.mark.parametrize("dtype", FLOATS + COMPLEX)
@@ -50,7 +50,7 @@ def test_gradients_of_batch_mat_mul(rng, dtype: str) -> None:
 
 
 def test_batches_that_do_not_match() -> None:
-    function = lambda x, y: tf.raw_ops.BatchMatMulV2(x=x, y=y)  # noqa: E731
+    function = lambda x, y: tf.raw_ops.BatchMatMulV2(x=x, y=y)
     refuses(function, np.ones((3, 2, 2), "f4"), np.ones((2, 2, 2), "f4"))
     refuses(function, np.ones((2,), "f4"), np.ones((2, 2), "f4"))
     refuses(function, np.ones((2, 3), "f4"), np.ones((2, 3), "f4"))
@@ -85,47 +85,70 @@ EQUATIONS = [
 @pytest.mark.parametrize("case", EQUATIONS, ids=lambda case: case[0])
 def test_einsum(rng, case, dtype: str) -> None:
     equation, *shapes = case
-    compare(lambda *x: tf.raw_ops.Einsum(inputs=x, equation=equation),
-            *[numbers(rng, shape, dtype) for shape in shapes], ulps=8)
+    compare(
+        lambda *x: tf.raw_ops.Einsum(inputs=x, equation=equation),
+        *[numbers(rng, shape, dtype) for shape in shapes],
+        ulps=8,
+    )
 
 
 @pytest.mark.parametrize("equation", ["abc,acd->abd", "abcd,aecd->acbe"])
 def test_gradients_of_einsum(rng, equation: str) -> None:
     shapes = {"abc,acd->abd": ((2, 3, 4), (2, 4, 5)), "abcd,aecd->acbe": ((2, 3, 4, 5), (2, 6, 4, 5))}[equation]
-    compare(lambda *x: tf.einsum(equation, *x), *[numbers(rng, shape, "float32") for shape in shapes], ulps=16,
-            gradient=True)
+    compare(
+        lambda *x: tf.einsum(equation, *x),
+        *[numbers(rng, shape, "float32") for shape in shapes],
+        ulps=16,
+        gradient=True,
+    )
 
 
 def test_einsum_of_other_sizes() -> None:
-    refuses(lambda x, y: tf.raw_ops.Einsum(inputs=[x, y], equation="ab,bc->ac"), np.ones((2, 3), "f4"),
-            np.ones((2, 3), "f4"))
+    refuses(
+        lambda x, y: tf.raw_ops.Einsum(inputs=[x, y], equation="ab,bc->ac"),
+        np.ones((2, 3), "f4"),
+        np.ones((2, 3), "f4"),
+    )
     refuses(lambda x: tf.raw_ops.Einsum(inputs=[x], equation="abc->a"), np.ones((2, 3), "f4"))
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", *FLOATS])
 @pytest.mark.parametrize("shape", [(3,), (2, 4, 3), (0, 3)])
 def test_cross(rng, shape, dtype: str) -> None:
-    cross = lambda a, b: tf.raw_ops.Cross(a=a, b=b)  # noqa: E731
+    cross = lambda a, b: tf.raw_ops.Cross(a=a, b=b)
     compare(cross, numbers(rng, shape, dtype), numbers(rng, shape, dtype))
     refuses(cross, np.ones((2,), "f4"), np.ones((2,), "f4"))
 
 
 @pytest.mark.parametrize("activation", ["", "Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"])
 def test_fused_mat_mul(rng, activation: str) -> None:
-    """Against the product, the sum and the function one by one: the CPU's fused operator is for its own optimiser."""
+    """Against the product, the sum and the function one by one: the CPU's fused operator is for its
+    own optimiser.
+    """
     a, b, bias = [rng.standard_normal(shape).astype("f4") for shape in [(3, 4), (4, 5), (5,)]]
     with tf.Graph().as_default(), tf.device(DEVICE):
         graph = tf.compat.v1.get_default_graph()
         operands = [tf.constant(x) for x in (a, b, bias)]
         names = ["BiasAdd", activation] if activation else ["BiasAdd"]
         operation = graph.create_op(
-            "_FusedMatMul", operands, [tf.float32], name="fused",
-            attrs={"T": _type(tf.float32), "num_args": _int(1), "fused_ops": _strings(names)})
+            "_FusedMatMul",
+            operands,
+            [tf.float32],
+            name="fused",
+            attrs={"T": _type(tf.float32), "num_args": _int(1), "fused_ops": _strings(names)},
+        )
         with tf.compat.v1.Session() as session:
             result = session.run(operation.outputs[0])
     expected = a @ b + bias
-    function = {"": tf.identity, "Relu": tf.nn.relu, "Relu6": tf.nn.relu6, "Elu": tf.nn.elu, "Tanh": tf.tanh,
-                "LeakyRelu": tf.nn.leaky_relu, "Sigmoid": tf.sigmoid}[activation]
+    function = {
+        "": tf.identity,
+        "Relu": tf.nn.relu,
+        "Relu6": tf.nn.relu6,
+        "Elu": tf.nn.elu,
+        "Tanh": tf.tanh,
+        "LeakyRelu": tf.nn.leaky_relu,
+        "Sigmoid": tf.sigmoid,
+    }[activation]
     with tf.device("CPU:0"):
         np.testing.assert_allclose(result, function(expected).numpy(), rtol=1e-5, atol=1e-6)
 

@@ -20,7 +20,8 @@ def test_fake_quantization(rng, bounds, bits: int, narrow_range: bool) -> None:
     x, g = rng.standard_normal((4, 33)).astype("f4") * 4, rng.integers(-9, 9, (4, 33)).astype("f4")
     low, high = map(np.float32, bounds)
     if low < high:
-        # Levels are multiples of their distance. Where a number lies between two, a last bit decides for one of them.
+        # Levels are multiples of their distance. Where a number lies between two, a last bit
+        # decides for one of them.
         place = x.astype("f8") * ((1 << bits) - 1 - narrow_range) / (high - low) % 1
         x[np.abs(place - 0.5) < 0.02] = 0
     vars_ = {"min": low, "max": high}
@@ -29,14 +30,21 @@ def test_fake_quantization(rng, bounds, bits: int, narrow_range: bool) -> None:
     if low < high:
         args = {"min": bounds[0], "max": bounds[1]}
         compare(lambda x: raw.FakeQuantWithMinMaxArgs(inputs=x, **args, **arguments), x, ulps=2)
-        compare(lambda g, x: raw.FakeQuantWithMinMaxArgsGradient(gradients=g, inputs=x, **args, **arguments), g, x, ulps=0)
+        compare(
+            lambda g, x: raw.FakeQuantWithMinMaxArgsGradient(gradients=g, inputs=x, **args, **arguments), g, x, ulps=0
+        )
 
 
 def test_fake_quantization_of_channels(rng) -> None:
     low, high = (np.array(pair, "f4") for pair in zip(*RANGES, strict=True))
     x, g = rng.standard_normal((3, 7, 6)).astype("f4") * 4, rng.standard_normal((3, 7, 6)).astype("f4")
     compare(lambda x: raw.FakeQuantWithMinMaxVarsPerChannel(inputs=x, min=low, max=high), x, ulps=2)
-    compare(lambda g, x: raw.FakeQuantWithMinMaxVarsPerChannelGradient(gradients=g, inputs=x, min=low, max=high), g, x, ulps=8)
+    compare(
+        lambda g, x: raw.FakeQuantWithMinMaxVarsPerChannelGradient(gradients=g, inputs=x, min=low, max=high),
+        g,
+        x,
+        ulps=8,
+    )
     refuses(lambda x: raw.FakeQuantWithMinMaxVarsPerChannel(inputs=x, min=low[:2], max=high[:2]), x)
 
 
@@ -44,8 +52,12 @@ def of_channels(x: np.ndarray, arguments: dict) -> None:
     """Ranges given for slices, which the CPU refuses: each slice by itself."""
     low, high = arguments["input_min"], arguments["input_max"]
     with tf.device("CPU:0"):
-        parts = [raw.QuantizeAndDequantizeV2(input=x[:, i], **{**arguments, "axis": -1, "input_min": low[i], "input_max": high[i]})
-                 for i in range(x.shape[1])]
+        parts = [
+            raw.QuantizeAndDequantizeV2(
+                input=x[:, i], **{**arguments, "axis": -1, "input_min": low[i], "input_max": high[i]}
+            )
+            for i in range(x.shape[1])
+        ]
         expected = tf.stack(parts, 1)
     with tf.device(DEVICE):
         actual = raw.QuantizeAndDequantizeV2(input=tf.constant(x), **arguments)
@@ -72,5 +84,9 @@ def test_quantize_and_dequantize(rng, signed: bool, range_given: bool, axis: int
     if axis < 0 or not range_given:
         compare(lambda x: raw.QuantizeAndDequantizeV3(input=x, num_bits=6, **arguments), x, ulps=2)
     g = rng.standard_normal(x.shape).astype(dtype)
-    compare(lambda g, x: raw.QuantizeAndDequantizeV4Grad(gradients=g, input=x, input_min=low, input_max=high, axis=axis),
-            g, x, ulps=0)
+    compare(
+        lambda g, x: raw.QuantizeAndDequantizeV4Grad(gradients=g, input=x, input_min=low, input_max=high, axis=axis),
+        g,
+        x,
+        ulps=0,
+    )

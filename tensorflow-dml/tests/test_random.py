@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from test_arithmetic import FLOATS
 
 from compare import DEVICE, compare, refuses
-from test_arithmetic import FLOATS
 
 SHAPES = [(7,), (3, 5), (), (0, 2), (1030,)]
 RAW = tf.raw_ops
@@ -28,28 +28,42 @@ ULPS = {"Uniform": 0, "Normal": 4, "Truncated": 4}
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("kind", ["Uniform", "Normal", "Truncated"])
 def test_stateless(kind: str, shape, dtype: str) -> None:
-    name = {"Uniform": "StatelessRandomUniform", "Normal": "StatelessRandomNormal", "Truncated": "StatelessTruncatedNormal"}
+    name = {
+        "Uniform": "StatelessRandomUniform",
+        "Normal": "StatelessRandomNormal",
+        "Truncated": "StatelessTruncatedNormal",
+    }
     first, second = getattr(RAW, name[kind]), getattr(RAW, name[kind] + "V2")
     compare(lambda s: first(shape=shape, seed=s, dtype=dtype), np.array([3, -4]), ulps=ULPS[kind])
-    compare(lambda k, c: second(shape=shape, key=k, counter=c, alg=1, dtype=dtype), np.array([12345678901], "u8"),
-            np.array([2**64 - 3, 2**64 - 1], "u8"), ulps=ULPS[kind])
+    compare(
+        lambda k, c: second(shape=shape, key=k, counter=c, alg=1, dtype=dtype),
+        np.array([12345678901], "u8"),
+        np.array([2**64 - 3, 2**64 - 1], "u8"),
+        ulps=ULPS[kind],
+    )
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_stateless_bits(shape, dtype: str) -> None:
     compare(lambda s: RAW.StatelessRandomUniformFullInt(shape=shape, seed=s, dtype=dtype), np.array([3, -4]))
-    compare(lambda k, c: RAW.StatelessRandomUniformFullIntV2(shape=shape, key=k, counter=c, alg=1, dtype=dtype),
-            np.array([5], "u8"), np.array([7, 8], "u8"))
+    compare(
+        lambda k, c: RAW.StatelessRandomUniformFullIntV2(shape=shape, key=k, counter=c, alg=1, dtype=dtype),
+        np.array([5], "u8"),
+        np.array([7, 8], "u8"),
+    )
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
-@pytest.mark.parametrize("ends", [(-3, 9), (0, 1), (-2**31, 2**31 - 1)])
+@pytest.mark.parametrize("ends", [(-3, 9), (0, 1), (-(2**31), 2**31 - 1)])
 def test_stateless_ranges(ends, dtype: str) -> None:
     low, high = [tf.constant(end, dtype) for end in ends]
     compare(lambda s: RAW.StatelessRandomUniformInt(shape=[33], seed=s, minval=low, maxval=high), np.array([3, -4]))
-    compare(lambda k, c: RAW.StatelessRandomUniformIntV2(shape=[33], key=k, counter=c, alg=1, minval=low, maxval=high),
-            np.array([5], "u8"), np.array([7, 8], "u8"))
+    compare(
+        lambda k, c: RAW.StatelessRandomUniformIntV2(shape=[33], key=k, counter=c, alg=1, minval=low, maxval=high),
+        np.array([5], "u8"),
+        np.array([7, 8], "u8"),
+    )
 
 
 def test_ranges_that_are_empty() -> None:
@@ -60,14 +74,14 @@ def test_ranges_that_are_empty() -> None:
 @pytest.mark.parametrize("name", ["RandomUniform", "RandomStandardNormal", "TruncatedNormal"])
 def test_with_a_state(name: str, dtype: str) -> None:
     """Each call goes on where the one before has ended."""
-    draw = lambda: getattr(RAW, name)(shape=[37], seed=11, seed2=29, dtype=dtype)  # noqa: E731
+    draw = lambda: getattr(RAW, name)(shape=[37], seed=11, seed2=29, dtype=dtype)
     compare(lambda: [draw(), draw(), draw()], ulps=0 if name == "RandomUniform" else 4)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_ranges_with_a_state(dtype: str) -> None:
     low, high = tf.constant(-5, dtype), tf.constant(1000, dtype)
-    draw = lambda: RAW.RandomUniformInt(shape=[37], minval=low, maxval=high, seed=11, seed2=30)  # noqa: E731
+    draw = lambda: RAW.RandomUniformInt(shape=[37], minval=low, maxval=high, seed=11, seed2=30)
     compare(lambda: [draw(), draw()])
 
 
@@ -83,13 +97,23 @@ def _of_generator(device: str):
     with tf.device(device):
         generator = tf.random.Generator.from_seed(1234, alg="philox")
         drawn = [
-            generator.uniform([5]), generator.normal([7]), generator.truncated_normal([3], dtype=tf.float64),
-            generator.uniform([4], 0, 100, tf.int64), generator.uniform_full_int([4], tf.uint32),
+            generator.uniform([5]),
+            generator.normal([7]),
+            generator.truncated_normal([3], dtype=tf.float64),
+            generator.uniform([4], 0, 100, tf.int64),
+            generator.uniform_full_int([4], tf.uint32),
         ]
         drawn.append(RAW.StatefulUniform(resource=generator.state.handle, algorithm=1, shape=[9]))
         drawn.append(RAW.StatefulStandardNormalV2(resource=generator.state.handle, algorithm=1, shape=[9]))
-        drawn.append(RAW.StatefulUniformInt(resource=generator.state.handle, algorithm=1, shape=[9],
-                                            minval=tf.constant(1, tf.int64), maxval=tf.constant(50, tf.int64)))
+        drawn.append(
+            RAW.StatefulUniformInt(
+                resource=generator.state.handle,
+                algorithm=1,
+                shape=[9],
+                minval=tf.constant(1, tf.int64),
+                maxval=tf.constant(50, tf.int64),
+            )
+        )
         RAW.RngSkip(resource=generator.state.handle, algorithm=1, delta=5)
         drawn.append(RAW.StatefulUniformFullInt(resource=generator.state.handle, algorithm=1, shape=[9]))
         drawn.append(generator.state.read_value())
@@ -107,8 +131,10 @@ def test_multinomial(output: str, dtype: str) -> None:
     shares = np.array([[0.1, 0.0, 0.6, 0.3], [0.25, 0.25, 0.25, 0.25]])
     with tf.device(DEVICE), np.errstate(divide="ignore"):
         logits = tf.constant(np.log(shares), dtype)
-        for draw in (lambda n: RAW.Multinomial(logits=logits, num_samples=n, seed=3, seed2=4, output_dtype=output),
-                     lambda n: RAW.StatelessMultinomial(logits=logits, num_samples=n, seed=[3, 4], output_dtype=output)):
+        for draw in (
+            lambda n: RAW.Multinomial(logits=logits, num_samples=n, seed=3, seed2=4, output_dtype=output),
+            lambda n: RAW.StatelessMultinomial(logits=logits, num_samples=n, seed=[3, 4], output_dtype=output),
+        ):
             drawn = draw(4000)
             assert drawn.dtype == output and drawn.shape == (2, 4000)
             counted = np.stack([np.bincount(row, minlength=4) for row in drawn.numpy()]) / 4000

@@ -8,8 +8,19 @@ import tensorflow as tf
 
 from compare import DEVICE, compare, refuses
 
-SHAPES = [((3, 4), [0]), ((3, 4), [-1]), ((2, 3, 4), [0, 2]), ((5,), [0]), ((), []), ((2, 3), []), ((0, 3), [0]),
-          ((0, 3), [1]), ((1, 1), [0, 1]), ((65, 3), [0]), ((2, 700), [1])]
+SHAPES = [
+    ((3, 4), [0]),
+    ((3, 4), [-1]),
+    ((2, 3, 4), [0, 2]),
+    ((5,), [0]),
+    ((), []),
+    ((2, 3), []),
+    ((0, 3), [0]),
+    ((0, 3), [1]),
+    ((1, 1), [0, 1]),
+    ((65, 3), [0]),
+    ((2, 700), [1]),
+]
 FLOATS = ["float32", "float16", "bfloat16", "float64"]
 
 
@@ -32,20 +43,27 @@ def reduce(name: str, axes, keep: bool, index: str = "int32"):
 @pytest.mark.parametrize(("shape", "axes"), SHAPES)
 @pytest.mark.parametrize("name", ["Sum", "Mean", "Prod", "EuclideanNorm", "Max", "Min"])
 def test_numbers(rng, name: str, shape, axes, dtype: str) -> None:
-    if dtype == "int64" and name in ("Mean", "EuclideanNorm") or dtype[0] == "c" and name in ("Max", "Min"):
+    if (dtype == "int64" and name in ("Mean", "EuclideanNorm")) or (dtype[0] == "c" and name in ("Max", "Min")):
         pytest.skip("no kernel on CUDA either")
     # TensorFlow's CPU adds 16-bit floats in 16 bits; the errors of products add up.
     wide = dtype in ("float16", "bfloat16") or name == "Prod"
     for keep in (False, True):
-        compare(reduce(name, axes, keep, "int64" if keep else "int32"), numbers(rng, shape, dtype),
-                ulps=64 if wide else 8)
+        compare(
+            reduce(name, axes, keep, "int64" if keep else "int32"), numbers(rng, shape, dtype), ulps=64 if wide else 8
+        )
 
 
 @pytest.mark.parametrize("name", ["Sum", "Mean", "Max", "Min", "Prod"])
 def test_gradients(rng, name: str) -> None:
-    function = {"Sum": tf.reduce_sum, "Mean": tf.reduce_mean, "Max": tf.reduce_max, "Min": tf.reduce_min,
-                "Prod": tf.reduce_prod}[name]
-    # Their gradients are made of operators of other families, such as Equal; that of Prod has some on the CPU.
+    function = {
+        "Sum": tf.reduce_sum,
+        "Mean": tf.reduce_mean,
+        "Max": tf.reduce_max,
+        "Min": tf.reduce_min,
+        "Prod": tf.reduce_prod,
+    }[name]
+    # Their gradients are made of operators of other families, such as Equal; that of Prod has some
+    # on the CPU.
     tf.config.set_soft_device_placement(name in ("Prod", "Max", "Min"))
     try:
         compare(lambda x: function(x, axis=[0, 2]), numbers(rng, (2, 3, 4), "float32"), gradient=True, ulps=16)
@@ -91,15 +109,27 @@ def test_axes_that_are_refused() -> None:
 def test_positions(rng, name: str, output: str, dtype: str) -> None:
     operator = getattr(tf.raw_ops, name)
     for shape, axis in [((3, 4), 0), ((3, 4), -1), ((2, 3, 700), 2), ((5,), 0), ((0, 3), 1)]:
-        compare(lambda x, axis=axis: operator(input=x, dimension=axis, output_type=tf.as_dtype(output)),
-                numbers(rng, shape, dtype))
+        compare(
+            lambda x, axis=axis: operator(input=x, dimension=axis, output_type=tf.as_dtype(output)),
+            numbers(rng, shape, dtype),
+        )
 
 
 @pytest.mark.parametrize("name", ["ArgMax", "ArgMin"])
 def test_positions_of_equal_elements_and_nan(name: str) -> None:
     operator = getattr(tf.raw_ops, name)
-    x = np.array([[1, 3, 3, 1], [np.nan, 1, 2, np.nan], [np.nan] * 4, [-np.inf] * 4, [np.inf] * 4, [0, -0.0, 0, 0],
-                  [np.nan, -np.inf, np.nan, np.inf]], "f4")
+    x = np.array(
+        [
+            [1, 3, 3, 1],
+            [np.nan, 1, 2, np.nan],
+            [np.nan] * 4,
+            [-np.inf] * 4,
+            [np.inf] * 4,
+            [0, -0.0, 0, 0],
+            [np.nan, -np.inf, np.nan, np.inf],
+        ],
+        "f4",
+    )
     compare(lambda x: operator(input=x, dimension=1), x)
 
 

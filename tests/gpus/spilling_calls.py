@@ -1,6 +1,7 @@
 """Names the recorded calls whose kernels spill registers on a device that computes nothing.
 
-scripts/other-gpus.sh tgl .venv/bin/python -m tests.gpus.spilling_calls target/gpus/calls/calls.jsonl topk
+scripts/other-gpus.sh tgl .venv/bin/python -m tests.gpus.spilling_calls
+target/gpus/calls/calls.jsonl topk
 """
 
 from __future__ import annotations

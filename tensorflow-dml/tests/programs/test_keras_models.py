@@ -44,12 +44,13 @@ def test_cnn_in_mixed_precision() -> None:
 
 def test_resnet50() -> None:
     def make() -> keras.Model:
-        model = keras.applications.ResNet50(weights=None, classes=4, input_shape=(32, 32, 3))
+        model = keras.applications.ResNet50(weights=None, classes=4, input_shape=(64, 64, 3))
         model.compile(keras.optimizers.SGD(0.01, momentum=0.9), "sparse_categorical_crossentropy")
         return model
 
-    x, y = _images(4, 32)
-    as_on_the_cpu(lambda device: fitted(make, x[:2], y[:2], device, steps_per_epoch=1), tolerance=1e-2)
+    # With few pixels left, the last layers normalise by variances of rounding errors.
+    x, y = _images(4, 64)
+    as_on_the_cpu(lambda device: fitted(make, x[:4], y[:4], device, steps_per_epoch=1), tolerance=1e-2)
 
 
 def _encoder() -> keras.Model:

@@ -1,4 +1,5 @@
-//! Object detection: suppression of overlapping boxes, pooling and crops of regions, deformable convolution.
+//! Object detection: suppression of overlapping boxes, pooling and crops of regions, deformable
+//! convolution.
 
 pub mod crop_and_resize;
 pub mod deform_conv2d;

@@ -109,7 +109,7 @@ impl KernelSpec for Spec {
                 let at = row.cast(self.index) * p.width + column;
                 let state: Vec<_> = p.tensors.iter().map(|t| b.var(t.load(at))).collect();
                 let numbers: Vec<Option<Value>> = (0..self.arguments.len())
-                    .map(|i| (i != self.by_index).then(|| convert(p.arguments[i].load(column * 0), self.dtype)))
+                    .map(|i| (i != self.by_index).then(|| convert(p.arguments[i].load(column.like(0.0)), self.dtype)))
                     .collect();
                 let step = b.var(first);
                 b.while_(

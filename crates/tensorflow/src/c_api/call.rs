@@ -31,7 +31,8 @@ impl Call {
     /// A call of a kernel whose inputs and results are on the device, or all on the host.
     ///
     /// # Safety
-    /// `raw` is what TensorFlow gave to a kernel's function, and stays valid while the result lives.
+    /// `raw` is what TensorFlow gave to a kernel's function, and stays valid while the result
+    /// lives.
     pub(super) unsafe fn new(raw: *mut RawContext, operator: &'static str, on_host: bool) -> Result<Self> {
         // SAFETY: the caller's promise.
         let stream = checked(|status| unsafe { (api().TF_GetStream)(raw, status) })?;

@@ -74,7 +74,8 @@ fn text(text: &str) -> CString {
     CString::new(text).unwrap_or_default()
 }
 
-/// Registers one kernel: of an operator, for one choice of dtypes, with these arguments on the host.
+/// Registers one kernel: of an operator, for one choice of dtypes, with these arguments on the
+/// host.
 fn register(device: &CStr, operator: &Operator, dtypes: &[(&str, DType)], create: Create, host: &[&str]) -> Result<()> {
     let name = text(operator.name);
     // SAFETY: TensorFlow copies the names; the functions are those above. The builder is

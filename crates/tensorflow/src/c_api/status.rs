@@ -8,6 +8,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// A status of our own.
 pub struct Status(*mut RawStatus);
 
+impl Default for Status {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Status {
     /// A status that says success.
     pub fn new() -> Self {

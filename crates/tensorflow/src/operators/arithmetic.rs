@@ -1,6 +1,6 @@
 //! Arithmetic of one, two and many tensors, and what elementwise operators have in common.
 
-use super::dtypes::{FIELDS, FLOATS, FLOATS_AND_SIGNED, FIELDS_AND_I64, NUMBERS, REALS, SIGNED, SIGNED_FIELDS};
+use super::dtypes::{FIELDS, FIELDS_AND_I64, FLOATS, FLOATS_AND_SIGNED, NUMBERS, REALS, SIGNED, SIGNED_FIELDS};
 use super::functions;
 use super::{Call, Operator};
 use crate::error::{Error, Result};

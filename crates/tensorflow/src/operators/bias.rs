@@ -1,6 +1,6 @@
 //! Biases of channels.
 
-use super::dtypes::{FLOATS, FLOATS_AND_INT32};
+use super::dtypes::{FLOATS, FLOATS_AND_I32};
 use super::{Attributes, Call, Operator};
 use crate::error::Result;
 use crate::require;
@@ -59,8 +59,8 @@ fn bias_add_grad(attributes: &Attributes) -> Result<impl Fn(&Call) -> Result<()>
 /// The operators of this file.
 pub fn operators() -> Vec<Operator> {
     vec![
-        Operator::new("BiasAdd", bias_add).of("T", FLOATS_AND_INT32),
-        Operator::plain("BiasAddV1", |call: &Call| add(call, false)).of("T", FLOATS_AND_INT32),
+        Operator::new("BiasAdd", bias_add).of("T", FLOATS_AND_I32),
+        Operator::plain("BiasAddV1", |call: &Call| add(call, false)).of("T", FLOATS_AND_I32),
         Operator::new("BiasAddGrad", bias_add_grad).of("T", FLOATS),
     ]
 }

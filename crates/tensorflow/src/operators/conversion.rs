@@ -1,7 +1,7 @@
 //! Conversions between dtypes.
 
 use super::arithmetic::compute;
-use super::dtypes::MOVED_AND_I32;
+use super::dtypes::ALL_AND_I32;
 use super::{Attributes, Call, Operator, functions};
 use crate::error::Result;
 use dml_compute::complex::{as_real, parts};
@@ -9,7 +9,8 @@ use dml_compute::movement::copy;
 use dml_compute::{Context, View};
 use dml_kernel::DType;
 
-/// A float tensor in a shorter dtype's precision, cut off; the tensor itself if it is not of floats.
+/// A float tensor in a shorter dtype's precision, cut off; the tensor itself if it is not of
+/// floats.
 fn truncated(cx: &Context, x: View, out: &View) -> Result<View> {
     let to = out.dtype.real();
     // TensorFlow cuts off only float32 for bfloat16, and rounds others.
@@ -45,5 +46,5 @@ fn cast(attributes: &Attributes) -> Result<impl Fn(&Call) -> Result<()> + use<>>
 
 /// The operators of this file.
 pub fn operators() -> Vec<Operator> {
-    vec![Operator::new("Cast", cast).of("SrcT", MOVED_AND_I32).of("DstT", MOVED_AND_I32)]
+    vec![Operator::new("Cast", cast).of("SrcT", ALL_AND_I32).of("DstT", ALL_AND_I32)]
 }

@@ -3,7 +3,7 @@
 //! TensorFlow's filters are `[spatial.., input channels of a group, output channels]`: the engine's
 //! `[output channels, input channels of a group, spatial..]` as a view.
 
-use super::dtypes::{CONVOLUTION, FLOATS};
+use super::dtypes::{FLOATS, FLOATS_AND_I32};
 use super::window::{Format, Padding, Spatial};
 use super::{Attributes, Call, Operator};
 use crate::error::Result;
@@ -257,9 +257,9 @@ pub fn operators() -> Vec<Operator> {
     let space = ["Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"];
     let depthwise =
         ["DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"];
-    let mut all = family(2, false, plane, [CONVOLUTION, CONVOLUTION, FLOATS]);
+    let mut all = family(2, false, plane, [FLOATS_AND_I32, FLOATS_AND_I32, FLOATS]);
     all.extend(family(3, false, space, [FLOATS; 3]));
     all.extend(family(2, true, depthwise, [FLOATS; 3]));
-    all.push(Operator::new("Conv", conv).of("T", CONVOLUTION));
+    all.push(Operator::new("Conv", conv).of("T", FLOATS_AND_I32));
     all
 }

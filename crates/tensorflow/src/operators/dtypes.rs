@@ -1,5 +1,7 @@
 //! The sets of dtypes that operators have kernels for.
 //!
+//! TensorFlow's C interface registers no kernels for 8-bit floats.
+//!
 //! int32 is missing in the sets of arithmetic: TensorFlow computes it on the host, where shapes
 //! are.
 
@@ -9,7 +11,7 @@ use dml_kernel::DType;
 pub const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64];
 
 /// Floats and int32, of convolutions.
-pub const CONVOLUTION: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I32];
+pub const FLOATS_AND_I32: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I32];
 
 /// Floats of at most 32 bits.
 pub const HALF_FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16];
@@ -20,9 +22,6 @@ pub const MOVED_FLOATS: &[DType] =
 
 /// Floats and complex numbers.
 pub const FIELDS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::C64, DType::C128];
-
-/// Integers except int32.
-pub const INTEGERS: &[DType] = &[DType::I64, DType::I16, DType::I8, DType::U8, DType::U16, DType::U32, DType::U64];
 
 /// Real numbers except int32.
 pub const REALS: &[DType] = &[
@@ -96,47 +95,6 @@ pub const ALL_AND_I32: &[DType] = &[
     DType::C128,
 ];
 
-/// Everything that is only moved, except int32.
-pub const MOVED: &[DType] = &[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::F64,
-    DType::I64,
-    DType::I16,
-    DType::I8,
-    DType::U8,
-    DType::U16,
-    DType::U32,
-    DType::U64,
-    DType::Bool,
-    DType::C64,
-    DType::C128,
-    DType::F8E5M2,
-    DType::F8E4M3FN,
-];
-
-/// Everything that is only moved, with int32 in device memory.
-pub const MOVED_AND_I32: &[DType] = &[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::F64,
-    DType::I64,
-    DType::I32,
-    DType::I16,
-    DType::I8,
-    DType::U8,
-    DType::U16,
-    DType::U32,
-    DType::U64,
-    DType::Bool,
-    DType::C64,
-    DType::C128,
-    DType::F8E5M2,
-    DType::F8E4M3FN,
-];
-
 /// Floats, complex numbers and int64.
 pub const FIELDS_AND_I64: &[DType] =
     &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::C64, DType::C128, DType::I64];
@@ -195,9 +153,6 @@ pub const BINCOUNT_WEIGHTS: &[DType] = &[DType::F32, DType::I32, DType::F64, DTy
 pub const INPLACE: &[DType] =
     &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I64, DType::I8, DType::U8, DType::U64];
 
-/// The dtypes of numbers that are put into buckets.
-pub const BUCKETED: &[DType] = &[DType::F32, DType::F64, DType::I32, DType::I64];
-
 /// Floats and signed integers except int32.
 pub const SIGNED: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I64, DType::I16, DType::I8];
 
@@ -216,9 +171,6 @@ pub const COMPLEX: &[DType] = &[DType::C64, DType::C128];
 
 /// Real and complex floats of at least 32 bits: what linear algebra decomposes.
 pub const MATRICES: &[DType] = &[DType::F32, DType::F64, DType::C64, DType::C128];
-
-/// Floats and int32.
-pub const FLOATS_AND_INT32: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I32];
 
 /// Integers, int32 too.
 pub const ALL_INTEGERS: &[DType] =

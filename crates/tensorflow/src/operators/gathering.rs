@@ -2,7 +2,7 @@
 //! [`index_access`](super::index_access).
 
 use super::axes::dimension;
-use super::dtypes::{ALL, INDICES, MOVED_AND_I32};
+use super::dtypes::{ALL, ALL_AND_I32, INDICES};
 use super::index_access::{Places, read};
 use super::regions::spliced;
 use super::{Attributes, Call, Operator};
@@ -120,10 +120,10 @@ fn resource_gather_nd(call: &Call) -> Result<()> {
 /// The operators of this file.
 pub fn operators() -> Vec<Operator> {
     vec![
-        Operator::new("GatherV2", gather_v2).of("Tparams", MOVED_AND_I32).of("Tindices", INDICES).on_host(&["axis"]),
-        Operator::plain("Gather", gather_v1).of("Tparams", MOVED_AND_I32).of("Tindices", INDICES),
+        Operator::new("GatherV2", gather_v2).of("Tparams", ALL_AND_I32).of("Tindices", INDICES).on_host(&["axis"]),
+        Operator::plain("Gather", gather_v1).of("Tparams", ALL_AND_I32).of("Tindices", INDICES),
         Operator::plain("GatherNd", |call: &Call| gather_nd(call, &call.input(0)?, &call.input(1)?))
-            .of("Tparams", MOVED_AND_I32)
+            .of("Tparams", ALL_AND_I32)
             .of("Tindices", INDICES),
         Operator::new("ResourceGather", resource_gather)
             .of("dtype", ALL)

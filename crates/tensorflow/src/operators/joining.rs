@@ -1,7 +1,7 @@
 //! Joining tensors along an existing or a new dimension.
 
 use super::axes::dimension;
-use super::dtypes::MOVED;
+use super::dtypes::ALL;
 use super::regions::{Region, copy_regions, spliced};
 use super::{Attributes, Call, Operator};
 use crate::error::Result;
@@ -82,11 +82,11 @@ pub fn operators() -> Vec<Operator> {
             let count = call.inputs() - 1;
             concatenate(call, 0, count, call.host_number(count)?.to_i64())
         })
-        .of("T", MOVED)
+        .of("T", ALL)
         .on_host(&["axis"]),
         Operator::plain("Concat", |call: &Call| concatenate(call, 1, call.inputs() - 1, call.host_number(0)?.to_i64()))
-            .of("T", MOVED)
+            .of("T", ALL)
             .on_host(&["concat_dim"]),
-        Operator::new("Pack", pack).of("T", MOVED).int32_on_host(&["values", "output"]),
+        Operator::new("Pack", pack).of("T", ALL).int32_on_host(&["values", "output"]),
     ]
 }

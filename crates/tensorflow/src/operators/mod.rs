@@ -34,6 +34,7 @@ mod einsum;
 mod fake_quantization;
 mod fills;
 mod fourier;
+pub mod functions;
 mod fused_convolution;
 mod gathering;
 mod index_access;
@@ -78,7 +79,6 @@ mod top_k;
 mod transcendental;
 mod variables;
 mod window;
-pub mod functions;
 
 pub use registry::{Kernel, Operator};
 

@@ -1,6 +1,6 @@
 //! Transposes.
 
-use super::dtypes::MOVED_AND_I32;
+use super::dtypes::ALL_AND_I32;
 use super::regions::copy;
 use super::{Call, Operator};
 use crate::error::Result;
@@ -35,7 +35,7 @@ fn transpose(call: &Call, conjugate: bool) -> Result<()> {
 }
 
 fn operator(name: &'static str, conjugate: bool) -> Operator {
-    Operator::plain(name, move |call: &Call| transpose(call, conjugate)).of("T", MOVED_AND_I32).on_host(&["perm"])
+    Operator::plain(name, move |call: &Call| transpose(call, conjugate)).of("T", ALL_AND_I32).on_host(&["perm"])
 }
 
 /// The operators of this file.

@@ -23,8 +23,8 @@ pub struct Operator {
     pub tied: Vec<Tie>,
     /// Names of arguments and results in host memory.
     pub host: &'static [&'static str],
-    /// The arguments and results of a kernel for int32 that has all of them in host memory, if there
-    /// is one.
+    /// The arguments and results of a kernel for int32 that has all of them in host memory, if
+    /// there is one.
     pub int32_on_host: Option<&'static [&'static str]>,
     /// Whether it is preferred to a kernel that TensorFlow's core has for this type of device.
     pub replaces_core: bool,

@@ -1,6 +1,6 @@
 //! Repetition of tensors along their dimensions.
 
-use super::dtypes::{MOVED, MOVED_AND_I32};
+use super::dtypes::{ALL, ALL_AND_I32};
 use super::regions::copy;
 use super::{Call, Operator};
 use crate::error::Result;
@@ -55,9 +55,9 @@ fn broadcast_to(call: &Call) -> Result<()> {
 /// The operators of this file.
 pub fn operators() -> Vec<Operator> {
     vec![
-        Operator::plain("Tile", tile).of("T", MOVED_AND_I32).on_host(&["multiples"]),
+        Operator::plain("Tile", tile).of("T", ALL_AND_I32).on_host(&["multiples"]),
         Operator::plain("BroadcastTo", broadcast_to)
-            .of("T", MOVED)
+            .of("T", ALL)
             .on_host(&["shape"])
             .int32_on_host(&["input", "shape", "output"]),
     ]

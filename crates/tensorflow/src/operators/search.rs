@@ -1,6 +1,6 @@
 //! Places of numbers among sorted ones.
 
-use super::dtypes::{BUCKETED, INDICES, REALS_AND_I32};
+use super::dtypes::{BINCOUNT_WEIGHTS, INDICES, REALS_AND_I32};
 use super::regions::fill;
 use super::{Attributes, Call, Operator};
 use crate::error::Result;
@@ -53,6 +53,6 @@ pub fn operators() -> Vec<Operator> {
     vec![
         Operator::plain("LowerBound", |call: &Call| bound(call, false)).of("T", REALS_AND_I32).of("out_type", INDICES),
         Operator::plain("UpperBound", |call: &Call| bound(call, true)).of("T", REALS_AND_I32).of("out_type", INDICES),
-        Operator::new("Bucketize", bucketize).of("T", BUCKETED),
+        Operator::new("Bucketize", bucketize).of("T", BINCOUNT_WEIGHTS),
     ]
 }

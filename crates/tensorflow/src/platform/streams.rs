@@ -59,9 +59,10 @@ pub unsafe extern "C" fn get_stream_status(_: D, stream: S, status: Status) {
     unsafe {
         report(status, || {
             let device = Stream::device(stream);
-            Ok(if device.is_lost() {
-                device.synchronize()?
-            })
+            if device.is_lost() {
+                device.synchronize()?;
+            }
+            Ok(())
         });
     }
 }

@@ -80,8 +80,8 @@ fn get<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, group: &mu
 
 fn set<const N: usize>(wave: &mut Wave<N>, instruction: &Instruction, group: &mut Group) -> Outcome {
     let (register, first, mask) = field(instruction);
-    // Where scratch memory is: here it is the workgroup's own, wherever the driver has put it. Later
-    // generations get it from the hardware.
+    // Where scratch memory is: here it is the workgroup's own, wherever the driver has put it.
+    // Later generations get it from the hardware.
     if FLAT_SCRATCH.contains(&register) && group.dispatch.generation < Generation::Rdna3 {
         return Ok(());
     }
