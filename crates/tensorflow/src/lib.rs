@@ -7,17 +7,21 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `c_api` | TensorFlow's C functions, statuses, tensors, attributes; a kernel's call |
+//! | `c_api` | TensorFlow's C functions, statuses, tensors, attributes |
 //! | `platform` | devices, memory, streams, events, copies, Grappler's passes |
+//! | `kernel` | what an operator declares, a kernel's call, variables, the registration |
 //! | `operators` | TensorFlow's operators, by family, on `dml-compute` |
 //!
-//! The unsafe code is in `c_api` and `platform`.
+//! The unsafe code is in `c_api`, `platform` and `kernel`.
 
 #![deny(unsafe_code)]
+// The docs of public modules name the private ones that they use.
+#![allow(rustdoc::private_intra_doc_links)]
 
 pub mod c_api;
 mod dtype;
 mod error;
+pub mod kernel;
 pub mod operators;
 pub mod platform;
 

@@ -12,5 +12,4 @@ pub mod index_select;
 pub mod mask;
 pub mod masked;
 pub mod nonzero;
-pub mod row_steps;
 pub mod scatter;

@@ -5,3 +5,4 @@ pub mod loss_scale;
 pub mod multi_tensor;
 pub mod norm;
 pub mod optimizer;
+pub mod row_steps;

@@ -19,7 +19,7 @@ fn name_of(attribute: &str) -> CString {
 impl<'a> Attributes<'a> {
     /// # Safety
     /// `construction` is what TensorFlow gave to the function that makes a kernel, during its call.
-    pub(super) unsafe fn new(construction: *mut RawConstruction) -> Self {
+    pub(crate) unsafe fn new(construction: *mut RawConstruction) -> Self {
         // SAFETY: the caller's promise.
         Self { construction: unsafe { &mut *construction } }
     }
@@ -195,7 +195,7 @@ impl<'a> Attributes<'a> {
     ///
     /// # Errors
     /// TensorFlow's.
-    pub(super) fn operator(&self) -> Result<String> {
+    pub(crate) fn operator(&self) -> Result<String> {
         // SAFETY: the construction lives.
         let buffer = checked(|status| unsafe { (api().TF_OpKernelConstruction_GetNodeDef)(self.raw(), status) })?;
         // SAFETY: the buffer is ours; it has `length` bytes at `data`.

@@ -1,14 +1,10 @@
-//! TensorFlow's C API. All pointers that TensorFlow gives, and all its functions, are used here and
-//! in [`platform`](crate::platform) only.
+//! TensorFlow's C API: its functions, statuses, tensors and attributes. All pointers that TensorFlow
+//! gives are used here, in [`platform`](crate::platform) and in [`kernel`](crate::kernel) only.
 #![allow(unsafe_code)]
 
 pub mod attributes;
-pub mod call;
 pub mod functions;
-pub mod registration;
 pub mod status;
 pub mod tensor;
-pub mod variables;
 
 pub use attributes::Attributes;
-pub use call::Call;

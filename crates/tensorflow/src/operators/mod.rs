@@ -59,7 +59,6 @@ mod random;
 mod recurrent;
 mod reductions;
 mod regions;
-mod registry;
 mod reinterpretation;
 mod repetition;
 mod resize;
@@ -80,10 +79,9 @@ mod transcendental;
 mod variables;
 mod window;
 
-pub use registry::{Kernel, Operator};
-
-use crate::c_api::registration::register_all;
-use crate::c_api::{Attributes, Call};
+use crate::c_api::Attributes;
+use crate::kernel::registration::register_all;
+use crate::kernel::{Call, Operator};
 use crate::platform::device_type;
 
 /// All operators.
@@ -163,7 +161,7 @@ pub fn operators() -> Vec<Operator> {
 #[allow(unsafe_code)]
 pub extern "C" fn TF_InitKernel() {
     if crate::c_api::functions::loaded().is_ok() {
-        register_all(device_type());
+        register_all(device_type(), operators());
     }
 }
 

@@ -1,8 +1,8 @@
 //! Steps with a gradient for each element.
 
 use super::table::{OPTIMIZERS, Optimizer};
-use crate::c_api::variables::Variables;
 use crate::error::Result;
+use crate::kernel::variables::Variables;
 use crate::operators::dtypes::FLOATS;
 use crate::operators::{Attributes, Call, Operator};
 use crate::require;

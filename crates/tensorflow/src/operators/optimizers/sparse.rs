@@ -9,7 +9,7 @@ use crate::operators::dtypes::FLOATS;
 use crate::operators::{Attributes, Call, Operator};
 use crate::require;
 use dml_compute::View;
-use dml_compute::indexing::row_steps::RowSteps;
+use dml_compute::lists::row_steps::RowSteps;
 use dml_compute::pointwise::function::Variant;
 use dml_kernel::DType;
 

@@ -1,9 +1,9 @@
 //! Variables: what kernels read, assign and update under TensorFlow's locks.
 
 use super::call::Call;
-use super::functions::{RawContext, RawLocks, RawTensor, api, variable_api};
-use super::status::{Status, checked, guarded};
-use super::tensor::Tensor;
+use crate::c_api::functions::{RawContext, RawLocks, RawTensor, api, variable_api};
+use crate::c_api::status::{Status, checked, guarded};
+use crate::c_api::tensor::Tensor;
 use crate::error::{Error, Result};
 use dml_compute::View;
 use dml_compute::complex::parts::as_bits;

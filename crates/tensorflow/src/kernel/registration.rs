@@ -1,12 +1,12 @@
 //! The registration of kernels, and the functions that TensorFlow calls for them.
 
-use super::attributes::Attributes;
 use super::call::Call;
-use super::functions::{Create, RawConstruction, RawContext, api};
-use super::status::{Status, checked, guarded};
+use super::operator::{Kernel, Operator};
+use crate::c_api::attributes::Attributes;
+use crate::c_api::functions::{Create, RawConstruction, RawContext, api};
+use crate::c_api::status::{Status, checked, guarded};
 use crate::dtype;
 use crate::error::{Error, Result};
-use crate::operators::{Kernel, Operator, operators};
 use dml_kernel::DType;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_void};
@@ -19,10 +19,8 @@ struct Node {
     compute: Kernel,
 }
 
-fn table() -> &'static HashMap<&'static str, Operator> {
-    static TABLE: OnceLock<HashMap<&'static str, Operator>> = OnceLock::new();
-    TABLE.get_or_init(|| operators().into_iter().map(|operator| (operator.name, operator)).collect())
-}
+/// The operators by name, once they are registered.
+static TABLE: OnceLock<HashMap<&'static str, Operator>> = OnceLock::new();
 
 /// Makes a kernel; null after an error, which TensorFlow knows then.
 unsafe extern "C" fn create<const ON_HOST: bool>(construction: *mut RawConstruction) -> *mut c_void {
@@ -30,8 +28,8 @@ unsafe extern "C" fn create<const ON_HOST: bool>(construction: *mut RawConstruct
         // SAFETY: TensorFlow's construction, during its call.
         let attributes = unsafe { Attributes::new(construction) };
         let name = attributes.operator()?;
-        let operator =
-            table().get(name.as_str()).ok_or_else(|| Error::Unimplemented(format!("no kernel for {name}")))?;
+        let found = TABLE.get().and_then(|table| table.get(name.as_str()));
+        let operator = found.ok_or_else(|| Error::Unimplemented(format!("no kernel for {name}")))?;
         Ok(Node { operator: operator.name, on_host: ON_HOST, compute: (operator.make)(&attributes)? })
     });
     match made {
@@ -117,14 +115,17 @@ fn signatures<'o>(operator: &'o Operator, types: &[(&'o str, &[DType])]) -> Vec<
     choices
 }
 
-/// Registers all kernels for devices of a type.
-pub fn register_all(device: &CStr) {
+/// Registers the kernels of operators for devices of a type. A second call does nothing.
+pub fn register_all(device: &CStr, operators: Vec<Operator>) {
+    if TABLE.set(operators.into_iter().map(|operator| (operator.name, operator)).collect()).is_err() {
+        return;
+    }
     let try_to = |operator: &Operator, dtypes: &[(&str, DType)], create: Create, host: &[&str]| {
         if let Err(error) = register(device, operator, dtypes, create, host) {
             tracing::warn!("{} {dtypes:?} is not registered: {error}", operator.name);
         }
     };
-    for operator in table().values() {
+    for operator in TABLE.get().into_iter().flat_map(HashMap::values) {
         for dtypes in signatures(operator, &operator.types) {
             try_to(operator, &dtypes, create::<false>, operator.host);
         }

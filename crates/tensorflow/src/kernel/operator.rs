@@ -1,6 +1,7 @@
 //! An operator: its name, the dtypes of its kernels, and what makes one.
 
-use super::{Attributes, Call};
+use super::call::Call;
+use crate::c_api::attributes::Attributes;
 use crate::error::Result;
 use dml_kernel::DType;
 

@@ -1,9 +1,9 @@
 //! One call of a kernel: its inputs and results as views, its memory, and the context of its
 //! computations.
 
-use super::functions::{RawContext, api};
-use super::status::checked;
-use super::tensor::Tensor;
+use crate::c_api::functions::{RawContext, api};
+use crate::c_api::status::checked;
+use crate::c_api::tensor::Tensor;
 use crate::dtype;
 use crate::error::{Error, Result};
 use crate::platform::Stream;
