@@ -43,7 +43,9 @@ def test_cnn_in_mixed_precision() -> None:
 
 
 def test_resnet50() -> None:
-    """In float64: normalised by the variances of few pixels, rounding errors of float32 grow to a tenth of a loss."""
+    """In float64: normalised by the variances of few pixels, rounding errors of float32 grow to a
+    tenth of a loss.
+    """
 
     def make() -> keras.Model:
         model = keras.applications.ResNet50(weights=None, classes=4, input_shape=(32, 32, 3))

@@ -44,7 +44,9 @@ def _losses(*options: str) -> list[float]:
 @pytest.mark.skipif(not TREE, reason="TF_CNN_BENCHMARKS names no source tree of tensorflow/benchmarks")
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_trivial_model(layout: str) -> None:
-    """At the script's own learning rate the first step is so long that rounding errors decide the next loss."""
+    """At the script's own learning rate the first step is so long that rounding errors decide the
+    next loss.
+    """
     slow = "--init_learning_rate=1e-6"
     losses = _losses("--device=gpu", "--num_gpus=1", f"--data_format={layout}", slow)
     on_the_cpu = _losses("--device=cpu", f"--data_format={layout}", slow)

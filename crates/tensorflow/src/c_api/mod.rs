@@ -1,5 +1,6 @@
-//! TensorFlow's C API: its functions, statuses, tensors and attributes. All pointers that TensorFlow
-//! gives are used here, in [`platform`](crate::platform) and in [`kernel`](crate::kernel) only.
+//! TensorFlow's C API: its functions, statuses, tensors and attributes. All pointers that
+//! TensorFlow gives are used here, in [`platform`](crate::platform) and in
+//! [`kernel`](crate::kernel) only.
 #![allow(unsafe_code)]
 
 pub mod attributes;

@@ -68,7 +68,7 @@ impl Call {
     }
 
     /// Whether inputs and results are in host memory: the kernel is one of
-    /// [`Operator::int32_on_host`](crate::operators::Operator::int32_on_host).
+    /// [`Operator::int32_on_host`](crate::kernel::Operator::int32_on_host).
     pub fn on_host(&self) -> bool {
         self.on_host
     }
