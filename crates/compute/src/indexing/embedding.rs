@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::movement::copy::as_contiguous;
 use crate::normalization::renorm::factor;
 use crate::primitives::combine::Combine;
-use crate::primitives::indexed_access::{self, Action, IndexIteration, Outside, Selector};
+use crate::primitives::indexed_access::{self, Action, IndexIteration, Selector};
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
 use crate::primitives::keyed_reduction::{self, KeyedContributions};
 use crate::primitives::radix_sort;
@@ -66,14 +66,8 @@ pub fn row_numbers(cx: &Context, indices: &View, table: &View) -> Result<View> {
     let none = keyed_reduction::invalid_key(cx.name, &[rows])?;
     let own = Dims::from_elem(0, indices.dim());
     let selectors = [Selector { index: indices.clone(), size: rows, stride: 1, dim: 0 }];
-    let iteration = IndexIteration {
-        sizes: &indices.sizes,
-        base: table,
-        strides: &own,
-        selectors: &selectors,
-        negative: false,
-        outside: Outside::Report,
-    };
+    let iteration =
+        IndexIteration { sizes: &indices.sizes, base: table, strides: &own, selectors: &selectors, negative: false };
     indexed_access::run(cx, &iteration, &Action::Number { row: &row, none })?;
     Ok(row)
 }

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::indexing::arguments::without;
-use crate::primitives::indexed_access::{self, Action, IndexIteration, Outside, Selector};
+use crate::primitives::indexed_access::{self, Action, IndexIteration, Selector};
 use crate::view::{Dims, View};
 
 /// Reads, for each element of `index`, the element of `t` that it selects along `dim`, at the
@@ -15,14 +15,8 @@ pub fn gather(cx: &Context, t: &View, dim: usize, index: &View, out: &View) -> R
     }
     let selectors = [Selector { size: t.sizes[dim], stride: t.strides[dim], dim, index: index.clone() }];
     let strides = without(&t.strides, dim);
-    let iteration = IndexIteration {
-        sizes: &index.sizes,
-        base: t,
-        strides: &strides,
-        selectors: &selectors,
-        negative: false,
-        outside: Outside::Report,
-    };
+    let iteration =
+        IndexIteration { sizes: &index.sizes, base: t, strides: &strides, selectors: &selectors, negative: false };
     indexed_access::run(cx, &iteration, &Action::Read(out))
 }
 
@@ -31,13 +25,7 @@ pub fn gather(cx: &Context, t: &View, dim: usize, index: &View, out: &View) -> R
 pub fn take(cx: &Context, t: &View, index: &View, out: &View) -> Result<()> {
     let selectors = [Selector { index: index.clone(), size: t.numel(), stride: 1, dim: 0 }];
     let own = Dims::from_elem(0, index.dim());
-    let iteration = IndexIteration {
-        sizes: &index.sizes,
-        base: t,
-        strides: &own,
-        selectors: &selectors,
-        negative: true,
-        outside: Outside::Report,
-    };
+    let iteration =
+        IndexIteration { sizes: &index.sizes, base: t, strides: &own, selectors: &selectors, negative: true };
     indexed_access::run(cx, &iteration, &Action::Read(out))
 }

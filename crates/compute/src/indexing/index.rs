@@ -8,7 +8,7 @@ use crate::indexing::functions::INDEX_PUT;
 use crate::movement::copy::{cast, device_copy, fill_with};
 use crate::pointwise::kernel::{self, Input};
 use crate::primitives::combine::Combine;
-use crate::primitives::indexed_access::{self, Action, IndexIteration, Outside, Selector};
+use crate::primitives::indexed_access::{self, Action, IndexIteration, Selector};
 use crate::primitives::keyed_reduction::{self, KeyedContributions};
 use crate::scalar::Scalar as Number;
 use crate::view::layout::result_strides_of;
@@ -114,7 +114,6 @@ impl Places {
             strides: &self.strides,
             selectors: &selectors,
             negative: true,
-            outside: Outside::Report,
         };
         indexed_access::run(cx, &iteration, action)
     }
@@ -146,14 +145,8 @@ impl Places {
         let row = cx.empty(DType::U32, &[self.broadcast.iter().product()])?;
         let none = keyed_reduction::invalid_key(cx.name, &key_sizes)?;
         let own = Dims::from_elem(0, self.broadcast.len());
-        let iteration = IndexIteration {
-            sizes: &self.broadcast,
-            base: t,
-            strides: &own,
-            selectors: &numbered,
-            negative: true,
-            outside: Outside::Report,
-        };
+        let iteration =
+            IndexIteration { sizes: &self.broadcast, base: t, strides: &own, selectors: &numbered, negative: true };
         indexed_access::run(cx, &iteration, &Action::Number { row: &row, none })?;
         let accumulation = KeyedContributions {
             dst: t,

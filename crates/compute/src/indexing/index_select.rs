@@ -6,7 +6,7 @@ use crate::indexing::arguments::without;
 use crate::indexing::functions::INDEX_ADD;
 use crate::pointwise::kernel::{self, Input};
 use crate::primitives::combine::Combine;
-use crate::primitives::indexed_access::{self, Action, IndexIteration, Outside, Selector};
+use crate::primitives::indexed_access::{self, Action, IndexIteration, Selector};
 use crate::primitives::keyed_reduction::{self, KeyedContributions};
 use crate::scalar::Scalar as Number;
 use crate::view::{Dims, View};
@@ -30,14 +30,8 @@ impl Slices<'_> {
         let index = self.index.as_strided(sizes, &strides, 0);
         let selectors = [Selector { index, size: t.sizes[self.dim], stride: t.strides[self.dim], dim: self.dim }];
         let own = without(&t.strides, self.dim);
-        let iteration = IndexIteration {
-            sizes,
-            base: t,
-            strides: &own,
-            selectors: &selectors,
-            negative: self.negative,
-            outside: Outside::Report,
-        };
+        let iteration =
+            IndexIteration { sizes, base: t, strides: &own, selectors: &selectors, negative: self.negative };
         indexed_access::run(cx, &iteration, action)
     }
 
@@ -47,14 +41,8 @@ impl Slices<'_> {
         let row = cx.empty(DType::U32, &[n])?;
         let none = keyed_reduction::invalid_key(cx.name, &[size])?;
         let selectors = [Selector { index: self.index.clone(), size, stride: 1, dim: self.dim }];
-        let iteration = IndexIteration {
-            sizes: &[n],
-            base: t,
-            strides: &[0],
-            selectors: &selectors,
-            negative: self.negative,
-            outside: Outside::Report,
-        };
+        let iteration =
+            IndexIteration { sizes: &[n], base: t, strides: &[0], selectors: &selectors, negative: self.negative };
         indexed_access::run(cx, &iteration, &Action::Number { row: &row, none })?;
         Ok(row)
     }

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::host;
 use crate::indexing::arguments::without;
 use crate::primitives::combine::Combine;
-use crate::primitives::indexed_access::{self, Action, IndexIteration, Outside, Selector};
+use crate::primitives::indexed_access::{self, Action, IndexIteration, Selector};
 use crate::primitives::keyed_reduction::{self, KeyedContributions};
 use crate::scalar::Scalar as Number;
 use crate::view::View;
@@ -34,14 +34,7 @@ pub fn write(
     let (Some(combine), Some(src)) = (how.combine, &src) else {
         let selectors = [Selector { size: dst.sizes[dim], stride: dst.strides[dim], dim, index: index.clone() }];
         let strides = without(&dst.strides, dim);
-        let iteration = IndexIteration {
-            sizes,
-            base: dst,
-            strides: &strides,
-            selectors: &selectors,
-            negative: false,
-            outside: Outside::Report,
-        };
+        let iteration = IndexIteration { sizes, base: dst, strides: &strides, selectors: &selectors, negative: false };
         return match &src {
             Some(src) => indexed_access::run(cx, &iteration, &Action::Write(&src.as_strided(sizes, &src.strides, 0))),
             None => indexed_access::run(cx, &iteration, &Action::Fill(host::bits(dst.dtype, number))),
@@ -52,14 +45,7 @@ pub fn write(
     let strides = without(&numbering, dim);
     let row = cx.empty(DType::U32, &[index.numel()])?;
     let none = keyed_reduction::invalid_key(cx.name, &dst.sizes)?;
-    let iteration = IndexIteration {
-        sizes,
-        base: dst,
-        strides: &strides,
-        selectors: &selectors,
-        negative: false,
-        outside: Outside::Report,
-    };
+    let iteration = IndexIteration { sizes, base: dst, strides: &strides, selectors: &selectors, negative: false };
     indexed_access::run(cx, &iteration, &Action::Number { row: &row, none })?;
     keyed_reduction::run(
         cx,

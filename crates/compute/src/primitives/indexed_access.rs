@@ -70,8 +70,6 @@ pub struct IndexIteration<'t> {
     pub selectors: &'t [Selector],
     /// Whether negative indices count from the end.
     pub negative: bool,
-    /// What happens to an index out of range.
-    pub outside: Outside,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -151,8 +149,13 @@ impl Parameter for SelectorInput {
     }
 }
 
-/// Enqueues an iteration.
+/// Enqueues an iteration. An index out of range is reported, and its element is skipped.
 pub fn run(cx: &Context, iteration: &IndexIteration, action: &Action) -> Result<()> {
+    run_within(cx, iteration, action, Outside::Report)
+}
+
+/// As [`run`], with a choice of what happens to an index out of range.
+pub fn run_within(cx: &Context, iteration: &IndexIteration, action: &Action, outside: Outside) -> Result<()> {
     let numel: i64 = iteration.sizes.iter().product();
     if numel == 0 {
         return Ok(());
@@ -195,7 +198,7 @@ pub fn run(cx: &Context, iteration: &IndexIteration, action: &Action) -> Result<
         kind,
         unit,
         negative: iteration.negative,
-        outside: iteration.outside,
+        outside,
         indices: iteration.selectors.iter().map(|s| s.index.dtype).collect(),
         layout: layout.spec(),
     };
@@ -210,7 +213,7 @@ pub fn run(cx: &Context, iteration: &IndexIteration, action: &Action) -> Result<
         to,
         from,
         value,
-        fault: (iteration.outside == Outside::Report).then(|| cx.fault_of_index()),
+        fault: (outside == Outside::Report).then(|| cx.fault_of_index()),
         vectors,
         selectors: iteration.selectors.iter().map(|s| (s, s.stride / unit.elements)).collect(),
         layout: &layout,

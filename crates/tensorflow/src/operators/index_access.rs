@@ -12,7 +12,7 @@ use dml_compute::pointwise::division::{DIV, DIV_TRUNC};
 use dml_compute::pointwise::function::Variant;
 use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::primitives::combine::Combine;
-use dml_compute::primitives::indexed_access::{self, Action, IndexIteration, Outside, Selector};
+use dml_compute::primitives::indexed_access::{Action, IndexIteration, Outside, Selector, run_within};
 use dml_compute::primitives::keyed_reduction::{self, KeyedContributions};
 use dml_compute::{Dims, Scalar, View};
 use dml_kernel::DType;
@@ -49,7 +49,6 @@ impl Words {
             strides: &self.strides,
             selectors: &self.selectors,
             negative: false,
-            outside: Outside::Nothing,
         }
     }
 }
@@ -58,14 +57,14 @@ impl Words {
 /// the selectors'.
 pub fn read(call: &Call, t: &View, strides: &[i64], selectors: &[Selector], out: &View) -> Result<()> {
     let words = Words::new(t, strides, selectors, out);
-    Ok(indexed_access::run(&call.cx(), &words.iteration(), &Action::Read(&words.other))?)
+    Ok(run_within(&call.cx(), &words.iteration(), &Action::Read(&words.other), Outside::Nothing)?)
 }
 
 /// Writes elements of `values` to `t`; `strides` as in [`read`]. If several have one place, any of
 /// them remains.
 pub fn write(call: &Call, t: &View, strides: &[i64], selectors: &[Selector], values: &View) -> Result<()> {
     let words = Words::new(t, strides, selectors, values);
-    Ok(indexed_access::run(&call.cx(), &words.iteration(), &Action::Write(&words.other))?)
+    Ok(run_within(&call.cx(), &words.iteration(), &Action::Write(&words.other), Outside::Nothing)?)
 }
 
 /// What happens to a slice.
@@ -156,9 +155,8 @@ impl Places {
             strides: &Dims::from_elem(0, self.sizes.len()),
             selectors: &selectors,
             negative: false,
-            outside: Outside::Nothing,
         };
-        indexed_access::run(&cx, &iteration, &Action::Number { row: &row, none })?;
+        run_within(&cx, &iteration, &Action::Number { row: &row, none }, Outside::Nothing)?;
         Ok(row)
     }
 
