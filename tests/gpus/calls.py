@@ -50,6 +50,13 @@ def _text(value: Any, seen: list[str]) -> Any:
     raise TypeError(type(value))
 
 
+def needs_float64(line: str) -> bool:
+    """Whether a call is left out on a GPU without float64: in software, its powers are compiled for
+    minutes.
+    """
+    return '"float64"' in line or '"complex128"' in line
+
+
 def repeat(line: str) -> None:
     """Make the call of a line. Raises what the operator raises."""
     name, args, kwargs = json.loads(line)

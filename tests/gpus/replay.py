@@ -16,10 +16,8 @@ from pathlib import Path
 import torch
 import torch_dml  # noqa: F401
 
-from .calls import repeat
+from .calls import needs_float64, repeat
 
-# In software, powers of float64 are compiled for minutes.
-_FLOAT64 = ('"float64"', '"complex128"')
 # Results are dropped at once, but allocations are kept for reuse: a small GPU runs out of memory.
 _EMPTY_EVERY = 500
 
@@ -34,7 +32,7 @@ def main() -> int:
     errors: Counter[str] = Counter()
     has_float64 = dml.get_device_properties(0).f64
     for number, line in enumerate(calls[options.start :], options.start + 1):
-        if not has_float64 and any(name in line for name in _FLOAT64):
+        if not has_float64 and needs_float64(line):
             errors["left out: float64 in software"] += 1
             continue
         print(number, flush=True)  # Where a fault of the driver ends the process, it is known at which call.

@@ -15,10 +15,7 @@ from pathlib import Path
 
 import torch
 
-from .calls import repeat
-
-# In software, powers of float64 are compiled for minutes.
-_FLOAT64 = re.compile('"(float64|complex128)"')
+from .calls import needs_float64, repeat
 
 
 def main() -> int:
@@ -37,7 +34,7 @@ def main() -> int:
         has_float64 = dml.get_device_properties(0).f64
         known = 0
         for line in options.file.read_text("utf-8").splitlines():
-            if not options.pattern.search(line) or (not has_float64 and _FLOAT64.search(line)):
+            if not options.pattern.search(line) or (not has_float64 and needs_float64(line)):
                 continue
             try:
                 repeat(line)
