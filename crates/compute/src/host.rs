@@ -18,14 +18,18 @@ pub fn read_number(t: &View) -> Result<Scalar> {
     if t.location != Location::Host || t.numel() != 1 {
         return Err(Error::Invalid(format!("expected a CPU tensor with one element, got {}", t.describe())));
     }
-    let mut element = [0u8; 8];
     let number = t.as_strided(&[], &[], 0);
-    let from = bytes(&number)?;
-    if t.dtype.is_complex() {
-        return Ok(decode_complex(t.dtype, from));
+    Ok(element(t.dtype, bytes(&number)?))
+}
+
+/// The value of one element, which has these bytes.
+pub fn element(dtype: DType, bytes: &[u8]) -> Scalar {
+    if dtype.is_complex() {
+        return decode_complex(dtype, bytes);
     }
-    element[..from.len()].copy_from_slice(from);
-    Ok(decode(t.dtype, element))
+    let mut eight = [0; 8];
+    eight[..bytes.len()].copy_from_slice(bytes);
+    decode(dtype, eight)
 }
 
 /// Decodes one element of a complex dtype.
@@ -61,6 +65,12 @@ pub fn decode(dtype: DType, b: [u8; 8]) -> Scalar {
         }
         DType::C32 | DType::C64 | DType::C128 => unreachable!("a complex number has two parts"),
     }
+}
+
+/// The bytes of elements of a real dtype.
+pub fn elements(dtype: DType, numbers: &[Scalar]) -> Vec<u8> {
+    let size = dtype.bytes() as usize;
+    numbers.iter().flat_map(|&number| bits(dtype, number).to_le_bytes().into_iter().take(size)).collect()
 }
 
 /// Encodes a number as an element of a dtype.

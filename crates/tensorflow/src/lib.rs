@@ -24,5 +24,6 @@ mod error;
 pub mod kernel;
 pub mod operators;
 pub mod platform;
+mod settings;
 
 pub use error::{Error, Result};

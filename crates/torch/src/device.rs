@@ -99,7 +99,7 @@ pub extern "C" fn dml_device_info_json(device: i32) -> *const c_char {
         Ok(publish(&json!({
             "name": info.name,
             "vendor": info.vendor,
-            "kind": kind(info.kind),
+            "kind": info.kind.name(),
             "driver": info.driver_name,
             "driver_info": info.driver_info,
             "api_version": format!("{major}.{minor}.{patch}"),
@@ -116,15 +116,6 @@ pub extern "C" fn dml_device_info_json(device: i32) -> *const c_char {
             "uuid": info.device_uuid.iter().map(|b| format!("{b:02x}")).collect::<String>(),
         })))
     })
-}
-
-fn kind(kind: AdapterKind) -> &'static str {
-    match kind {
-        AdapterKind::Discrete => "discrete",
-        AdapterKind::Integrated => "integrated",
-        AdapterKind::Virtual => "virtual",
-        AdapterKind::Software => "software",
-    }
 }
 
 /// The adapters that cannot be used, as JSON: `[{"name": ..., "reason": ...}]`.

@@ -36,7 +36,7 @@ pub fn as_bits(t: &View) -> View {
 
 fn view(t: &View, dtype: DType, sizes: Dims, strides: Dims, data: u64) -> View {
     let View { location, storage, .. } = *t;
-    View { handle: 0, data, dtype, location, sizes, strides, storage, weak: false, negative: false, conjugate: false }
+    View { data, ..View::over(storage, location, dtype, sizes, strides) }
 }
 
 /// Combines two real tensors of the same shape into a complex one.

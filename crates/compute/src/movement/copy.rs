@@ -34,12 +34,7 @@ pub fn read_numbers<T: FromIterator<Scalar>>(cx: &Context, t: &View) -> Result<T
     let size = t.element_size() as usize;
     let mut bytes = vec![0; t.numel() as usize * size];
     read_back(cx, t, &mut bytes, true)?;
-    let element = |one: &[u8]| {
-        let mut element = [0; 8];
-        element[..size].copy_from_slice(one);
-        host::decode(t.dtype, element)
-    };
-    Ok(bytes.chunks_exact(size).map(element).collect())
+    Ok(bytes.chunks_exact(size).map(|bytes| host::element(t.dtype, bytes)).collect())
 }
 
 /// Returns a contiguous copy.

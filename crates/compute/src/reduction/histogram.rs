@@ -30,11 +30,7 @@ pub fn extremes(cx: &Context, t: &View) -> Result<[Number; 2]> {
     extremum::both(cx, t, [&least, &most], Axes::all(false))?;
     let (mut bytes, size) = ([0u8; 16], t.element_size() as usize);
     cx.download(both.data, &mut bytes[..2 * size])?;
-    Ok([0, 1].map(|i| {
-        let mut number = [0; 8];
-        number[..size].copy_from_slice(&bytes[i * size..][..size]);
-        host::decode(t.dtype, number)
-    }))
+    Ok([0, 1].map(|i| host::element(t.dtype, &bytes[i * size..][..size])))
 }
 
 /// Writes to the row `out` how many elements lie in each of as many equal bins between two limits,

@@ -77,6 +77,23 @@ impl Clone for View {
 }
 
 impl View {
+    /// A view that begins where its memory does, of plain elements; no object of the caller's has
+    /// it.
+    pub fn over(storage: AddressRange, location: Location, dtype: DType, sizes: Dims, strides: Dims) -> View {
+        View {
+            handle: 0,
+            data: storage.start,
+            dtype,
+            location,
+            sizes,
+            strides,
+            storage,
+            weak: false,
+            negative: false,
+            conjugate: false,
+        }
+    }
+
     /// A view with other sizes and strides, at another address of the same memory.
     #[inline]
     fn with_layout(&self, sizes: Dims, strides: Dims, data: u64, handle: usize) -> View {

@@ -18,6 +18,18 @@ pub enum AdapterKind {
     Software,
 }
 
+impl AdapterKind {
+    /// One word for users: "discrete", "integrated", "virtual", "software".
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Discrete => "discrete",
+            Self::Integrated => "integrated",
+            Self::Virtual => "virtual",
+            Self::Software => "software",
+        }
+    }
+}
+
 /// The description of an adapter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdapterInfo {

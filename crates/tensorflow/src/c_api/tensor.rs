@@ -84,18 +84,9 @@ impl Tensor {
     /// As [`dtype`](Self::dtype).
     pub fn view(&self, location: Location) -> Result<View> {
         let (sizes, start) = (self.sizes(), self.address());
-        Ok(View {
-            handle: 0,
-            data: start,
-            dtype: self.dtype()?,
-            location,
-            strides: View::contiguous_strides(&sizes),
-            sizes,
-            storage: AddressRange { start, end: start + self.bytes() },
-            weak: false,
-            negative: false,
-            conjugate: false,
-        })
+        let storage = AddressRange { start, end: start + self.bytes() };
+        let strides = View::contiguous_strides(&sizes);
+        Ok(View::over(storage, location, self.dtype()?, sizes, strides))
     }
 
     /// The bytes of a tensor in host memory.

@@ -7,8 +7,9 @@ use crate::c_api::tensor::Tensor;
 use crate::dtype;
 use crate::error::{Error, Result};
 use crate::platform::Stream;
+use crate::settings::Settings;
 use dml_compute::context::Phase;
-use dml_compute::{Context, Dims, Environment, Location, MatmulPrecision, Policy, Scalar, View, host};
+use dml_compute::{Context, Dims, Environment, Location, Policy, Scalar, View, host};
 use dml_engine::{AddressRange, Device, FaultKind, KernelRef};
 use dml_kernel::DType;
 use std::cell::RefCell;
@@ -144,15 +145,7 @@ impl Call {
         let size = dtype.bytes() as usize;
         // SAFETY: it is in host memory, and inputs do not change during the call.
         let bytes = unsafe { tensor.host_bytes() };
-        let number = |element: &[u8]| {
-            if dtype.is_complex() {
-                return host::decode_complex(dtype, element);
-            }
-            let mut eight = [0; 8];
-            eight[..size].copy_from_slice(element);
-            host::decode(dtype, eight)
-        };
-        Ok(bytes.chunks_exact(size).map(number).collect())
+        Ok(bytes.chunks_exact(size).map(|bytes| host::element(dtype, bytes)).collect())
     }
 
     /// The integers of an input in host memory, such as sizes or axes.
@@ -258,9 +251,7 @@ impl Call {
         }
         let mut tensor = self.allocate_output(output, sizes)?;
         let dtype = tensor.dtype()?;
-        let size = dtype.bytes() as usize;
-        let bytes: Vec<u8> =
-            numbers.iter().flat_map(|&number| host::bits(dtype, number).to_le_bytes()[..size].to_vec()).collect();
+        let bytes = host::elements(dtype, numbers);
         // SAFETY: it is in host memory, has as many elements, and is not given on yet.
         unsafe { tensor.write_host(&bytes) };
         Ok(())
@@ -308,44 +299,19 @@ impl Drop for Call {
 impl Environment for Call {
     fn allocate(&self, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> dml_compute::Result<View> {
         let device = dml_engine::device(usize::from(device))?;
-        let mut view = View {
-            handle: 0,
-            data: 0,
-            dtype,
-            location: Location::Device(device.index() as u8),
-            sizes: Dims::from_slice(sizes),
-            strides: Dims::from_slice(strides),
-            storage: AddressRange { start: 0, end: 0 },
-            weak: false,
-            negative: false,
-            conjugate: false,
-        };
-        let bytes = view.range().end;
-        view.data = device.allocate(bytes)?;
-        view.storage = AddressRange { start: view.data, end: view.data + bytes };
-        self.scratch.borrow_mut().push(view.data);
-        Ok(view)
+        let location = Location::Device(device.index() as u8);
+        let over = |storage| View::over(storage, location, dtype, Dims::from_slice(sizes), Dims::from_slice(strides));
+        let bytes = over(AddressRange { start: 0, end: 0 }).range().end;
+        let start = device.allocate(bytes)?;
+        self.scratch.borrow_mut().push(start);
+        Ok(over(AddressRange { start, end: start + bytes }))
     }
 
     fn policy(&self) -> &dyn Policy {
-        self
+        &Settings
     }
 
     fn probe(&self, _: &Device, _: &KernelRef, _: &[AddressRange]) -> dml_compute::Result<()> {
         Ok(())
-    }
-}
-
-impl Policy for Call {
-    fn deterministic(&self) -> bool {
-        false
-    }
-
-    fn matmul_precision(&self) -> MatmulPrecision {
-        MatmulPrecision::Highest
-    }
-
-    fn product_dtype(&self) -> Option<DType> {
-        None
     }
 }

@@ -4,9 +4,10 @@ use super::raw::{D, Memory, S, Status};
 use super::streams::{Stream, engine_device};
 use crate::c_api::status::report;
 use crate::error::Result;
+use crate::settings::Settings;
 use dml_compute::context::Phase;
 use dml_compute::movement::copy;
-use dml_compute::{Context, Environment, Location, MatmulPrecision, Policy, Scalar, View};
+use dml_compute::{Context, Environment, Location, Policy, Scalar, View};
 use dml_engine::{AddressRange, Device, FaultKind, KernelRef};
 use dml_kernel::DType;
 use smallvec::smallvec;
@@ -22,25 +23,11 @@ impl Environment for NoScratch {
     }
 
     fn policy(&self) -> &dyn Policy {
-        self
+        &Settings
     }
 
     fn probe(&self, _: &Device, _: &KernelRef, _: &[AddressRange]) -> dml_compute::Result<()> {
         Ok(())
-    }
-}
-
-impl Policy for NoScratch {
-    fn deterministic(&self) -> bool {
-        false
-    }
-
-    fn matmul_precision(&self) -> MatmulPrecision {
-        MatmulPrecision::Highest
-    }
-
-    fn product_dtype(&self) -> Option<DType> {
-        None
     }
 }
 
@@ -56,18 +43,9 @@ fn context(device: &Arc<Device>) -> Context<'_> {
 
 /// Device memory as a row of elements.
 fn row(device: &Device, address: u64, bytes: u64, dtype: DType) -> View {
-    View {
-        handle: 0,
-        data: address,
-        dtype,
-        location: Location::Device(device.index() as u8),
-        sizes: smallvec![(bytes / dtype.bytes()) as i64],
-        strides: smallvec![1],
-        storage: AddressRange { start: address, end: address + bytes },
-        weak: false,
-        negative: false,
-        conjugate: false,
-    }
+    let storage = AddressRange { start: address, end: address + bytes };
+    let location = Location::Device(device.index() as u8);
+    View::over(storage, location, dtype, smallvec![(bytes / dtype.bytes()) as i64], smallvec![1])
 }
 
 /// Copies to the host. Into pinned memory it returns at once, unless it shall `wait`.

@@ -1,17 +1,8 @@
 //! What the Python package asks the library: its version and its adapters.
 
-use dml_engine::{AdapterInfo, AdapterKind};
+use dml_engine::AdapterInfo;
 use serde_json::{Value, json};
 use std::ffi::{CString, c_char};
-
-fn kind(kind: AdapterKind) -> &'static str {
-    match kind {
-        AdapterKind::Discrete => "discrete",
-        AdapterKind::Integrated => "integrated",
-        AdapterKind::Virtual => "virtual",
-        AdapterKind::Software => "software",
-    }
-}
 
 /// An adapter, by its index among TensorFlow's devices.
 fn description(index: usize, info: &AdapterInfo) -> Value {
@@ -20,7 +11,7 @@ fn description(index: usize, info: &AdapterInfo) -> Value {
         "index": index,
         "name": info.name,
         "vendor": info.vendor,
-        "kind": kind(info.kind),
+        "kind": info.kind.name(),
         "driver": info.driver_name,
         "driver_info": info.driver_info,
         "api_version": format!("{major}.{minor}.{patch}"),

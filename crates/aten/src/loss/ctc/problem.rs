@@ -27,14 +27,7 @@ fn integers(call: &Call, list: TensorOrInts) -> Result<Vec<i64>> {
         bytes
     };
     let size = t.element_size() as usize;
-    Ok(bytes
-        .chunks_exact(size)
-        .map(|b| {
-            let mut wide = [0; 8];
-            wide[..size].copy_from_slice(b);
-            host::decode(t.dtype, wide).to_i64()
-        })
-        .collect())
+    Ok(bytes.chunks_exact(size).map(|bytes| host::element(t.dtype, bytes).to_i64()).collect())
 }
 
 /// Checks the arguments as PyTorch does.
