@@ -1,12 +1,11 @@
 //! Means over windows, without padding, and their gradients.
 
 use super::dtypes::{FLOATS, HALF_FLOATS};
-use super::pooling_window::Pooling;
-use super::{Attributes, Call, Operator};
+use super::pooling_window::{Pooling, operator};
+use super::{Call, Operator};
 use crate::error::Result;
 use crate::require;
 use dml_compute::spatial::pooling::average::{self, Divisor};
-use dml_kernel::DType;
 
 /// `AvgPool` and the like.
 fn forward(call: &Call, pooling: &Pooling) -> Result<()> {
@@ -27,19 +26,6 @@ fn gradient(call: &Call, pooling: &Pooling) -> Result<()> {
     let out = call.output(0, &sizes)?;
     let [from, to] = [&grad, &out].map(|t| pooling.format.image(t));
     Ok(average::pool(&call.cx(), true, &windows, Divisor::Input, 0, &from, &to)?)
-}
-
-fn operator(
-    name: &'static str,
-    rank: usize,
-    compute: fn(&Call, &Pooling) -> Result<()>,
-    dtypes: &'static [DType],
-) -> Operator {
-    let make = move |attributes: &Attributes| {
-        let pooling = Pooling::new(attributes, rank)?;
-        Ok(move |call: &Call| compute(call, &pooling))
-    };
-    Operator::new(name, make).of("T", dtypes)
 }
 
 /// The operators of this file.

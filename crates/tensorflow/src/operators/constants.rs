@@ -9,9 +9,7 @@ use dml_kernel::DType;
 pub fn vector(call: &Call, dtype: DType, numbers: &[Scalar]) -> Result<View> {
     let cx = call.cx();
     let row = cx.empty(dtype, &[numbers.len() as i64])?;
-    let size = dtype.bytes() as usize;
-    let bytes: Vec<u8> =
-        numbers.iter().flat_map(|&number| host::bits(dtype, number).to_le_bytes()[..size].to_vec()).collect();
+    let bytes = host::elements(dtype, numbers);
     if !bytes.is_empty() {
         cx.upload(row.data, &bytes)?;
     }

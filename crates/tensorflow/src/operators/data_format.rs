@@ -1,13 +1,13 @@
 //! The order of dimensions: vectors and indices of one format for another.
 
 use super::constants::vector;
+use super::dtypes::INDICES;
 use super::{Attributes, Call, Operator};
 use crate::error::Result;
 use crate::require;
 use dml_compute::Scalar;
 use dml_compute::indexing::gather::take;
 use dml_compute::movement::copy;
-use dml_kernel::DType;
 
 /// The names of dimensions before and after.
 fn formats(attributes: &Attributes) -> Result<[String; 2]> {
@@ -74,9 +74,8 @@ fn map(attributes: &Attributes) -> Result<impl Fn(&Call) -> Result<()> + use<>> 
 
 /// The operators of this file.
 pub fn operators() -> Vec<Operator> {
-    let integers: &[DType] = &[DType::I32, DType::I64];
     vec![
-        Operator::new("DataFormatVecPermute", permute).of("T", integers),
-        Operator::new("DataFormatDimMap", map).of("T", integers),
+        Operator::new("DataFormatVecPermute", permute).of("T", INDICES),
+        Operator::new("DataFormatDimMap", map).of("T", INDICES),
     ]
 }

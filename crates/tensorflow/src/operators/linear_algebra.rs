@@ -1,7 +1,7 @@
 //! Decompositions of matrices, and what is computed by them.
 
 use super::arithmetic::broadcast;
-use super::dtypes::MATRICES;
+use super::dtypes::{INDICES, MATRICES};
 use super::{Attributes, Call, Operator};
 use crate::error::Result;
 use crate::require;
@@ -242,9 +242,6 @@ fn scaled(cx: &Context, a: &View) -> Result<View> {
     check(cx, &failed, "Self-adjoint eigen decomposition was not successful. The input might not be valid.")?;
     Ok(powers)
 }
-
-/// The dtypes of row numbers.
-const INDICES: &[DType] = &[DType::I32, DType::I64];
 
 /// The operators of this file.
 pub fn operators() -> Vec<Operator> {

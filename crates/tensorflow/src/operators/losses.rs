@@ -1,7 +1,7 @@
 //! Softmax, and losses of logits.
 
 use super::arithmetic::broadcast;
-use super::dtypes::FLOATS;
+use super::dtypes::{FLOATS, INDICES};
 use super::{Call, Operator, functions};
 use crate::error::Result;
 use crate::require;
@@ -17,7 +17,6 @@ use dml_compute::primitives::rows::Extent;
 use dml_compute::reduction::axes::Axes;
 use dml_compute::reduction::sum::sum_into;
 use dml_compute::{Scalar, View};
-use dml_kernel::DType;
 
 /// `Softmax` and `LogSoftmax`, of the last dimension.
 fn softmax(name: &'static str, mode: Mode) -> Operator {
@@ -105,9 +104,6 @@ fn l2_loss(call: &Call) -> Result<()> {
     Ok(Product { alpha, ..Product::new(&row, &column) }.run(&call.cx(), &out.as_strided(&[1, 1], &[1, 1], 0))?)
 }
 
-/// The dtypes of classes.
-const CLASSES: &[DType] = &[DType::I32, DType::I64];
-
 /// The operators of this file.
 pub fn operators() -> Vec<Operator> {
     vec![
@@ -116,7 +112,7 @@ pub fn operators() -> Vec<Operator> {
         Operator::plain("SoftmaxCrossEntropyWithLogits", cross_entropy).of("T", FLOATS),
         Operator::plain("SparseSoftmaxCrossEntropyWithLogits", sparse_cross_entropy)
             .of("T", FLOATS)
-            .of("Tlabels", CLASSES),
+            .of("Tlabels", INDICES),
         Operator::plain("L2Loss", l2_loss).of("T", FLOATS),
     ]
 }

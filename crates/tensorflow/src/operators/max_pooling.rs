@@ -3,7 +3,7 @@
 //! Of equal elements of a window the first is its maximum; NaN is larger than any number.
 
 use super::dtypes::{FLOATS, HALF_FLOATS};
-use super::pooling_window::Pooling;
+use super::pooling_window::{Pooling, operator};
 use super::window::Format;
 use super::{Attributes, Call, Operator};
 use crate::error::Result;
@@ -103,20 +103,6 @@ fn check_shapes(call: &Call, sizes: &[i64], inputs: &[usize]) -> Result<()> {
         require!(given.as_slice() == sizes, "{}: input {i} has shape {given:?}, expected {sizes:?}", call.operator());
     }
     Ok(())
-}
-
-/// Operators over windows that attributes describe.
-fn of_attributes(
-    name: &'static str,
-    rank: usize,
-    compute: fn(&Call, &Pooling) -> Result<()>,
-    dtypes: &'static [DType],
-) -> Operator {
-    let make = move |attributes: &Attributes| {
-        let pooling = Pooling::new(attributes, rank)?;
-        Ok(move |call: &Call| compute(call, &pooling))
-    };
-    Operator::new(name, make).of("T", dtypes)
 }
 
 /// Operators whose last two inputs, on the host, are the windows' sizes and strides.
@@ -237,15 +223,15 @@ fn second_gradient_by_positions(attributes: &Attributes) -> Result<impl Fn(&Call
 pub fn operators() -> Vec<Operator> {
     let positions: &[DType] = &[DType::I64];
     vec![
-        of_attributes("MaxPool", 2, forward, FLOATS),
-        of_attributes("MaxPoolGrad", 2, gradient, FLOATS),
-        of_attributes("MaxPoolGradGrad", 2, second_gradient, FLOATS),
+        operator("MaxPool", 2, forward, FLOATS),
+        operator("MaxPoolGrad", 2, gradient, FLOATS),
+        operator("MaxPoolGradGrad", 2, second_gradient, FLOATS),
         of_inputs("MaxPoolV2", forward),
         of_inputs("MaxPoolGradV2", gradient),
         of_inputs("MaxPoolGradGradV2", second_gradient),
-        of_attributes("MaxPool3D", 3, forward, HALF_FLOATS),
-        of_attributes("MaxPool3DGrad", 3, gradient, HALF_FLOATS),
-        of_attributes("MaxPool3DGradGrad", 3, second_gradient, HALF_FLOATS),
+        operator("MaxPool3D", 3, forward, HALF_FLOATS),
+        operator("MaxPool3DGrad", 3, gradient, HALF_FLOATS),
+        operator("MaxPool3DGradGrad", 3, second_gradient, HALF_FLOATS),
         Operator::new("MaxPoolWithArgmax", with_positions).of("Targmax", positions).of("T", FLOATS),
         Operator::new("MaxPoolGradWithArgmax", gradient_by_positions).of("T", FLOATS).of("Targmax", positions),
         Operator::new("MaxPoolGradGradWithArgmax", second_gradient_by_positions)

@@ -1,11 +1,12 @@
 //! The windows of pooling operators.
 
-use super::Attributes;
 use super::window::{Format, Padding, Spatial};
+use super::{Attributes, Call, Operator};
 use crate::error::{Error, Result};
 use crate::require;
 use dml_compute::Dims;
 use dml_compute::spatial::pooling::window::Windows;
+use dml_kernel::DType;
 
 /// What an operator says of its windows.
 #[derive(Clone, Debug)]
@@ -73,4 +74,18 @@ impl Pooling {
         };
         Ok((windows, self.format.sizes(batch, channels, &counts)))
     }
+}
+
+/// An operator over windows that attributes describe, with `rank` spatial dimensions.
+pub fn operator(
+    name: &'static str,
+    rank: usize,
+    compute: fn(&Call, &Pooling) -> Result<()>,
+    dtypes: &'static [DType],
+) -> Operator {
+    let make = move |attributes: &Attributes| {
+        let pooling = Pooling::new(attributes, rank)?;
+        Ok(move |call: &Call| compute(call, &pooling))
+    };
+    Operator::new(name, make).of("T", dtypes)
 }

@@ -1,6 +1,7 @@
 //! Random numbers with TensorFlow's own bits: those of its CPU for the same seed, but for the last
 //! digits of normal samples. `Multinomial` has others, as on CUDA.
 
+use super::dtypes::{FLOATS, INDICES};
 use super::{Attributes, Call, Operator};
 use crate::error::Result;
 use crate::require;
@@ -268,12 +269,8 @@ fn stateless_multinomial(call: &Call) -> Result<()> {
     multinomial(call, call.host_number(1)?.to_i64(), |_| Known::of_stateless_seed(seed))
 }
 
-/// Floats.
-const FLOATS: &[DType] = super::dtypes::FLOATS;
 /// Integers whose bits are drawn.
 const BITS: &[DType] = &[DType::I32, DType::I64, DType::U32, DType::U64];
-/// Integers of ranges, and of classes.
-const INTEGERS: &[DType] = &[DType::I32, DType::I64];
 
 /// The operators of this file.
 pub fn operators() -> Vec<Operator> {
@@ -283,7 +280,7 @@ pub fn operators() -> Vec<Operator> {
     const WORDS: Kind = Kind::Plain(Draw::Bits);
     let float = |operator: Operator| operator.of("dtype", FLOATS);
     let bits = |operator: Operator| operator.of("dtype", BITS);
-    let integer = |operator: Operator| operator.of("dtype", INTEGERS);
+    let integer = |operator: Operator| operator.of("dtype", INDICES);
     let variable = |operator: Operator| operator.on_host(&["resource", "algorithm", "shape"]);
     let seeded = |operator: Operator| operator.on_host(&["shape", "seed"]);
     let counted = |operator: Operator| operator.on_host(&["shape", "alg"]);
@@ -293,7 +290,7 @@ pub fn operators() -> Vec<Operator> {
         float(own(with_own_state("RandomStandardNormal", NORMAL))),
         float(own(with_own_state("TruncatedNormal", TRUNCATED))),
         with_own_state("RandomUniformInt", Kind::RangeFrom(1))
-            .of("Tout", INTEGERS)
+            .of("Tout", INDICES)
             .on_host(&["shape", "minval", "maxval"]),
         float(seeded(of_seed("StatelessRandomUniform", UNIFORM))),
         float(seeded(of_seed("StatelessRandomNormal", NORMAL))),
@@ -328,11 +325,11 @@ pub fn operators() -> Vec<Operator> {
         skip_variable("RngReadAndSkip", true).on_host(&["resource", "alg", "delta"]),
         Operator::new("Multinomial", multinomial_with_state)
             .of("T", FLOATS)
-            .of("output_dtype", INTEGERS)
+            .of("output_dtype", INDICES)
             .on_host(&["num_samples"]),
         Operator::plain("StatelessMultinomial", stateless_multinomial)
             .of("T", FLOATS)
-            .of("output_dtype", INTEGERS)
+            .of("output_dtype", INDICES)
             .on_host(&["num_samples", "seed"]),
     ]
 }

@@ -1,7 +1,7 @@
 //! Choices between tensors, and limits of elements.
 
 use super::arithmetic::{broadcast, compute, inputs, output_like};
-use super::dtypes::ALL_AND_I32;
+use super::dtypes::{ALL_AND_I32, REALS};
 use super::{Call, Operator, functions};
 use crate::error::Result;
 use crate::require;
@@ -9,7 +9,6 @@ use dml_compute::complex::copy::complex_as_bits;
 use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::pointwise::selection;
 use dml_compute::{Dims, View};
-use dml_kernel::DType;
 
 /// `x` where the condition holds, else `y`, as bits; all broadcast to the result.
 fn choose(call: &Call, condition: &View, values: [&View; 2], out: &View) -> Result<()> {
@@ -90,26 +89,11 @@ fn clip_by_value(call: &Call) -> Result<()> {
     compute(&call.cx(), &functions::CLIP, &out, &inputs, &[])
 }
 
-/// What limits are of.
-const CLIPPED: &[DType] = &[
-    DType::F32,
-    DType::F16,
-    DType::BF16,
-    DType::F64,
-    DType::I64,
-    DType::I16,
-    DType::I8,
-    DType::U8,
-    DType::U16,
-    DType::U32,
-    DType::U64,
-];
-
 /// The operators of this file.
 pub fn operators() -> Vec<Operator> {
     vec![
         Operator::plain("Select", select).of("T", ALL_AND_I32),
         Operator::plain("SelectV2", select_v2).of("T", ALL_AND_I32),
-        Operator::plain("ClipByValue", clip_by_value).of("T", CLIPPED),
+        Operator::plain("ClipByValue", clip_by_value).of("T", REALS),
     ]
 }

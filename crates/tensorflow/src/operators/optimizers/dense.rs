@@ -1,10 +1,9 @@
 //! Steps with a gradient for each element.
 
-use super::table::{OPTIMIZERS, Optimizer};
+use super::table::Optimizer;
 use crate::error::Result;
 use crate::kernel::variables::Variables;
-use crate::operators::dtypes::FLOATS;
-use crate::operators::{Attributes, Call, Operator};
+use crate::operators::Call;
 use crate::require;
 use dml_compute::View;
 use dml_compute::pointwise::function::Variant;
@@ -53,41 +52,10 @@ pub fn locked<'c>(
 }
 
 /// One step.
-fn step(call: &Call, optimizer: &Optimizer, step: Variant, use_locking: bool) -> Result<()> {
+pub fn step(call: &Call, optimizer: &Optimizer, step: Variant, use_locking: bool) -> Result<()> {
     let (_locks, variables) = locked(call, optimizer, use_locking, false)?;
     let arguments = arguments(call, optimizer, &variables[0].sizes)?;
     let operands: Vec<Input> = variables.iter().cloned().chain(arguments).map(Input::Tensor).collect();
     let results: Vec<&View> = variables.iter().collect();
     Ok(kernel::run(&call.cx(), step, &results, &operands, variables[0].dtype)?)
-}
-
-/// The step of a node: with the flag of its attribute.
-pub fn variant(attributes: &Attributes, optimizer: &Optimizer) -> Result<Variant> {
-    let flag = match optimizer.flag {
-        Some(attribute) => attributes.bool(attribute)?,
-        None => false,
-    };
-    Ok(optimizer.step.with([flag]))
-}
-
-/// The operator on resources, or that on references, whose result is the first reference.
-fn operator(optimizer: &'static Optimizer, of_references: bool) -> Operator {
-    let name = optimizer.names[usize::from(of_references)];
-    let operator = Operator::new(name, move |attributes: &Attributes| {
-        let (variant, use_locking) = (variant(attributes, optimizer)?, attributes.bool("use_locking")?);
-        Ok(move |call: &Call| {
-            step(call, optimizer, variant, use_locking)?;
-            if of_references { call.pass_reference_on(0, 0) } else { Ok(()) }
-        })
-    });
-    let operator = operator.of("T", FLOATS);
-    if of_references { operator } else { operator.on_host(optimizer.variables) }
-}
-
-/// The operators of this file.
-pub fn operators() -> Vec<Operator> {
-    let both = OPTIMIZERS.iter().flat_map(|optimizer| [(optimizer, false), (optimizer, true)]);
-    both.filter(|(optimizer, of_references)| !optimizer.names[usize::from(*of_references)].is_empty())
-        .map(|(optimizer, of_references)| operator(optimizer, of_references))
-        .collect()
 }

@@ -2,16 +2,14 @@
 //! gradient. A row whose index comes several times is updated several times, in the order of the
 //! indices, as on TensorFlow's CPU.
 
-use super::dense::{locked, variant};
-use super::table::{OPTIMIZERS, Optimizer};
+use super::dense::locked;
+use super::table::Optimizer;
 use crate::error::Result;
-use crate::operators::dtypes::FLOATS;
-use crate::operators::{Attributes, Call, Operator};
+use crate::operators::Call;
 use crate::require;
 use dml_compute::View;
 use dml_compute::lists::row_steps::RowSteps;
 use dml_compute::pointwise::function::Variant;
-use dml_kernel::DType;
 
 /// Rows of a tensor as a matrix.
 fn matrix(t: &View) -> View {
@@ -20,7 +18,7 @@ fn matrix(t: &View) -> View {
 }
 
 /// One step.
-fn step(call: &Call, optimizer: &Optimizer, function: Variant, use_locking: bool) -> Result<()> {
+pub fn step(call: &Call, optimizer: &Optimizer, function: Variant, use_locking: bool) -> Result<()> {
     let (_locks, variables) = locked(call, optimizer, use_locking, true)?;
     let sizes = &variables[0].sizes;
     require!(!sizes.is_empty(), "var must be at least 1 dimensional: {sizes:?}");
@@ -51,26 +49,4 @@ fn step(call: &Call, optimizer: &Optimizer, function: Variant, use_locking: bool
     let tensors: Vec<View> = variables.iter().map(matrix).collect();
     let steps = RowSteps { function, tensors: &tensors, arguments: &arguments, by_index, indices: &indices };
     Ok(steps.run(&call.cx())?)
-}
-
-/// The operator on resources, or that on references, whose result is the first reference.
-fn operator(optimizer: &'static Optimizer, of_references: bool) -> Operator {
-    let name = optimizer.sparse_names[usize::from(of_references)];
-    let operator = Operator::new(name, move |attributes: &Attributes| {
-        let (variant, use_locking) = (variant(attributes, optimizer)?, attributes.bool("use_locking")?);
-        Ok(move |call: &Call| {
-            step(call, optimizer, variant, use_locking)?;
-            if of_references { call.pass_reference_on(0, 0) } else { Ok(()) }
-        })
-    });
-    let operator = operator.of("T", FLOATS).of("Tindices", &[DType::I32, DType::I64]);
-    if of_references { operator } else { operator.on_host(optimizer.variables) }
-}
-
-/// The operators of this file.
-pub fn operators() -> Vec<Operator> {
-    let both = OPTIMIZERS.iter().flat_map(|optimizer| [(optimizer, false), (optimizer, true)]);
-    both.filter(|(optimizer, of_references)| !optimizer.sparse_names[usize::from(*of_references)].is_empty())
-        .map(|(optimizer, of_references)| operator(optimizer, of_references))
-        .collect()
 }

@@ -1,7 +1,9 @@
 //! The optimizers: their names, arguments, attributes and steps.
 
 use super::steps;
-use dml_compute::pointwise::function::Function;
+use crate::error::Result;
+use crate::operators::Attributes;
+use dml_compute::pointwise::function::{Function, Variant};
 
 /// An optimizer.
 pub struct Optimizer {
@@ -24,6 +26,15 @@ impl Optimizer {
     /// Whether an argument is the gradient.
     pub fn is_gradient(argument: &str) -> bool {
         matches!(argument, "grad" | "delta")
+    }
+
+    /// The step of a node: with the flag of its attribute.
+    pub fn variant(&self, attributes: &Attributes) -> Result<Variant> {
+        let flag = match self.flag {
+            Some(attribute) => attributes.bool(attribute)?,
+            None => false,
+        };
+        Ok(self.step.with([flag]))
     }
 }
 
