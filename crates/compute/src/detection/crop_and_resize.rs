@@ -17,9 +17,9 @@ use crate::scalar::Scalar as Number;
 use crate::spatial::geometry::{PerAxis, index_type};
 use crate::view::View;
 use dml_engine::interface::{F32, I32, Index};
-use dml_engine::parameters;
+use dml_engine::{ArgumentBlock, Interface, Parameter, parameters};
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
+use dml_kernel::{Builder, DType, ScalarType, Value};
 
 /// How a crop's pixel is computed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -47,19 +47,7 @@ pub fn crop(cx: &Context, method: Method, image: &View, boxes: Boxes, outside: f
         return Ok(());
     }
     let spec = Crop { method, dtype: image.dtype, index: index_type(&[image, out]) };
-    let arguments = CropArguments {
-        out,
-        image,
-        corners: boxes.corners,
-        images: boxes.images,
-        fault: cx.fault_of_index(),
-        numel: out.numel(),
-        depth: out.sizes[3],
-        crop: &out.sizes[1..3],
-        size: &image.sizes[1..3],
-        count: image.sizes[0] as i32,
-        outside,
-    };
+    let arguments = CropArguments { out, image, scene: scene(cx, boxes, image, out), numel: out.numel(), outside };
     cx.run_threads(&spec, &arguments, out.numel() as u64)
 }
 
@@ -76,19 +64,8 @@ pub fn image_gradient(cx: &Context, method: Method, grad: &View, boxes: Boxes, o
         let [positions, values] = [DType::I64, DType::F32].map(|dtype| cx.empty(dtype, &[parts * numel]));
         let (positions, values) = (positions?, values?);
         let spec = Spread { method, index: index_type(&[out, &values]) };
-        let arguments = SpreadArguments {
-            positions: &positions,
-            values: &values,
-            grad,
-            corners: boxes.corners,
-            images: boxes.images,
-            fault: cx.fault_of_index(),
-            numel,
-            depth: grad.sizes[3],
-            crop: &grad.sizes[1..3],
-            size: &out.sizes[1..3],
-            count: out.sizes[0] as i32,
-        };
+        let arguments =
+            SpreadArguments { positions: &positions, values: &values, grad, scene: scene(cx, boxes, out, grad), numel };
         cx.run_threads(&spec, &arguments, numel as u64)?;
         let row = sum.as_strided(&[sum.numel()], &[1], 0);
         let how = Combined { combine: Some(Combine::Add), include_self: true };
@@ -112,14 +89,8 @@ pub fn box_gradient(cx: &Context, grad: &View, image: &View, boxes: Boxes, out: 
         terms: &terms,
         grad,
         image,
-        corners: boxes.corners,
-        images: boxes.images,
-        fault: cx.fault_of_index(),
+        scene: scene(cx, boxes, image, grad),
         numel: grad.sizes[0] * pixels,
-        depth: grad.sizes[3],
-        crop: &grad.sizes[1..3],
-        size: &image.sizes[1..3],
-        count: image.sizes[0] as i32,
     };
     cx.run_threads(&spec, &arguments, (grad.sizes[0] * pixels) as u64)?;
     sum_into(cx, &terms, out, Axes::of_dims(&[1], 3, false))
@@ -174,40 +145,87 @@ struct Pixel<'b> {
     x: Place<'b>,
 }
 
-/// What kernels know of boxes and sizes.
-struct Scene<'b> {
-    b: &'b Builder,
-    corners: Pointer<'b>,
-    images: Pointer<'b>,
-    fault: crate::fault::Reporter<'b>,
-    depth: Value<'b>,
-    crop: Vec<Value<'b>>,
-    size: Vec<Value<'b>>,
-    count: Value<'b>,
+/// Specialisation of [`Scenes`].
+struct SceneSpec {
+    index: ScalarType,
 }
 
-impl<'b> Scene<'b> {
+parameters! {
+    SceneSpec as s => SceneArguments, SceneParameters {
+        corners: Input = DType::F32,
+        images: Input = DType::I32,
+        fault: Fault,
+        /// Number of channels.
+        depth: Index = s.index,
+        /// Height and width of a crop.
+        crop: PerAxis = 2,
+        /// Height and width of an image.
+        size: PerAxis = 2,
+        /// Number of images.
+        count: I32,
+    }
+}
+
+/// Kernel parameter: boxes, and the sizes of images and crops, which are `[number, height, width,
+/// channels]`.
+struct Scenes;
+
+impl Parameter for Scenes {
+    /// The type of offsets.
+    type Type = ScalarType;
+    type Argument<'a> = SceneArguments<'a>;
+    type Declared<'b> = SceneParameters<'b>;
+
+    fn declare<'b>(b: &'b Builder, _: &str, &index: &ScalarType) -> SceneParameters<'b> {
+        SceneSpec { index }.declare(b)
+    }
+
+    fn pass(scene: &SceneArguments<'_>, &index: &ScalarType, block: &mut ArgumentBlock) {
+        SceneSpec { index }.pass(scene, block);
+    }
+}
+
+/// The argument of [`Scenes`].
+fn scene<'a>(cx: &Context, boxes: Boxes<'a>, images: &'a View, crops: &'a View) -> SceneArguments<'a> {
+    SceneArguments {
+        corners: boxes.corners,
+        images: boxes.images,
+        fault: cx.fault_of_index(),
+        depth: crops.sizes[3],
+        crop: &crops.sizes[1..3],
+        size: &images.sizes[1..3],
+        count: images.sizes[0] as i32,
+    }
+}
+
+/// What a kernel knows of boxes and sizes.
+struct Scene<'s, 'b> {
+    b: &'b Builder,
+    of: &'s SceneParameters<'b>,
+}
+
+impl<'b> Scene<'_, 'b> {
     /// The pixel with this number, of all crops.
     fn pixel(&self, number: Value<'b>) -> Pixel<'b> {
         let index = number.scalar();
-        let [height, width] = [0, 1].map(|d| self.crop[d].cast(index));
+        let [height, width] = [0, 1].map(|d| self.of.crop[d].cast(index));
         let (column, above) = (number % width, number / width);
         let (row, region) = (above % height, above / height);
-        let image = self.images.load(region);
-        let good = image.ge(0) & image.lt(self.count);
-        self.b.if_(!good, || self.fault.report(image, self.count, 0u32));
-        let end = |i: u32| self.corners.load(region * 4 + i);
+        let image = self.of.images.load(region);
+        let good = image.ge(0) & image.lt(self.of.count);
+        self.b.if_(!good, || self.of.fault.report(image, self.of.count, 0u32));
+        let end = |i: u32| self.of.corners.load(region * 4 + i);
         let at = |x: Value<'b>| x.cast(ScalarType::I32);
-        let y = Place::new([end(0), end(2)], at(row), self.crop[0], self.size[0]);
-        let x = Place::new([end(1), end(3)], at(column), self.crop[1], self.size[1]);
-        let image = good.select(image, 0).cast(index) * self.size[0].cast(index);
-        Pixel { image: image * self.size[1].cast(index) * self.depth, inside: good & y.inside & x.inside, y, x }
+        let y = Place::new([end(0), end(2)], at(row), self.of.crop[0], self.of.size[0]);
+        let x = Place::new([end(1), end(3)], at(column), self.of.crop[1], self.of.size[1]);
+        let image = good.select(image, 0).cast(index) * self.of.size[0].cast(index);
+        Pixel { image: image * self.of.size[1].cast(index) * self.of.depth, inside: good & y.inside & x.inside, y, x }
     }
 
     /// The offset of a pixel (i32) of an image with this offset.
     fn offset(&self, image: Value<'b>, y: Value<'b>, x: Value<'b>) -> Value<'b> {
         let index = image.scalar();
-        image + (y.cast(index) * self.size[1].cast(index) + x.cast(index)) * self.depth
+        image + (y.cast(index) * self.of.size[1].cast(index) + x.cast(index)) * self.of.depth
     }
 
     /// The offsets of the pixels around a place: by row, then by column.
@@ -228,15 +246,8 @@ parameters! {
     Crop as s => CropArguments, CropParameters {
         out: Output = DType::F32,
         image: Input = s.dtype,
-        corners: Input = DType::F32,
-        images: Input = DType::I32,
-        fault: Fault,
+        scene: Scenes = s.index,
         numel: Index = s.index,
-        depth: Index = s.index,
-        crop: PerAxis = 2,
-        size: PerAxis = 2,
-        /// Number of images.
-        count: I32,
         /// The value of pixels outside of an image.
         outside: F32,
     }
@@ -248,8 +259,8 @@ impl KernelSpec for Crop {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: CropParameters<'b>) {
-        let CropParameters { out, image, corners, images, fault, numel, depth, crop, size, count, outside } = p;
-        let scene = Scene { b, corners, images, fault, depth, crop, size, count };
+        let CropParameters { out, image, scene, numel, outside } = p;
+        let (scene, depth) = (Scene { b, of: &scene }, scene.depth);
         let i = linear_id(b, self.index);
         b.if_(i.lt(numel), || {
             let (pixel, channel) = (scene.pixel(i / depth), i % depth);
@@ -284,14 +295,8 @@ parameters! {
         /// What is added there.
         values: Output = DType::F32,
         grad: Input = DType::F32,
-        corners: Input = DType::F32,
-        images: Input = DType::I32,
-        fault: Fault,
+        scene: Scenes = s.index,
         numel: Index = s.index,
-        depth: Index = s.index,
-        crop: PerAxis = 2,
-        size: PerAxis = 2,
-        count: I32,
     }
 }
 
@@ -301,8 +306,8 @@ impl KernelSpec for Spread {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: SpreadParameters<'b>) {
-        let SpreadParameters { positions, values, grad, corners, images, fault, numel, depth, crop, size, count } = p;
-        let scene = Scene { b, corners, images, fault, depth, crop, size, count };
+        let SpreadParameters { positions, values, grad, scene, numel } = p;
+        let (scene, depth) = (Scene { b, of: &scene }, scene.depth);
         let i = linear_id(b, self.index);
         b.if_(i.lt(numel), || {
             let (pixel, channel) = (scene.pixel(i / depth), i % depth);
@@ -340,14 +345,8 @@ parameters! {
         terms: Output = DType::F32,
         grad: Input = DType::F32,
         image: Input = s.dtype,
-        corners: Input = DType::F32,
-        images: Input = DType::I32,
-        fault: Fault,
+        scene: Scenes = s.index,
         numel: Index = s.index,
-        depth: Index = s.index,
-        crop: PerAxis = 2,
-        size: PerAxis = 2,
-        count: I32,
     }
 }
 
@@ -357,8 +356,8 @@ impl KernelSpec for OfBoxes {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: OfBoxesParameters<'b>) {
-        let OfBoxesParameters { terms, grad, image, corners, images, fault, numel, depth, crop, size, count } = p;
-        let scene = Scene { b, corners, images, fault, depth, crop, size, count };
+        let OfBoxesParameters { terms, grad, image, scene, numel } = p;
+        let (scene, depth) = (Scene { b, of: &scene }, scene.depth);
         let i = linear_id(b, self.index);
         b.if_(i.lt(numel), || {
             let pixel = scene.pixel(i);
