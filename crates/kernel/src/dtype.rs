@@ -66,6 +66,11 @@ impl DType {
         DType::ALL.get(code).or_else(complex).or_else(float8).copied()
     }
 
+    /// The dtype with a [short name](DType::short_name).
+    pub fn from_short_name(name: &str) -> Option<DType> {
+        (0..=u8::MAX).filter_map(DType::from_code).find(|dtype| dtype.short_name() == name)
+    }
+
     /// Its name in a kernel's text: `f32`, `bf16`, `u8`.
     pub const fn short_name(self) -> &'static str {
         match self {

@@ -58,6 +58,6 @@ pub use matrix::Matrix;
 pub use matrix_type::{MatrixLayout, MatrixType, MatrixUse};
 pub use spirv::{Module, Needs};
 pub use storage::{convert, decode, encode, encode_pair};
-pub use text::ParseError;
+pub use text::{Functions, ParseError};
 pub use types::{ScalarType, Type};
 pub use verify::InvalidKernel;

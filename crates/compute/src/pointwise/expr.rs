@@ -1,5 +1,5 @@
 //! Expressions of elementwise functions, as data: the computation of a pointwise kernel, or of a
-//! product's epilogue. Their [text](crate::text) is lossless.
+//! product's epilogue. Their [text](crate::text::expressions) is lossless.
 
 use crate::pointwise::function::{Function, Guard, Variant};
 use dml_kernel::Value;

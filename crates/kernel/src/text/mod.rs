@@ -132,6 +132,13 @@
 //!   in sequence. Each dtype has the three.
 //! - `encode_pair_bf16 %low, %high`: two f32 in a word (for f16, `halves`)
 //!
+//! ## Calls
+//!
+//! `%y: f32 = call gelu [flag 0, of bf16, result 1] %x, 0.5` calls a function of the program that
+//! has the text parsed ([`Kernel::from_text`]); it is expanded like those of the library. Options in
+//! brackets are words, each with a word or a number. A literal has the type of the result, and
+//! behind the first argument that argument's.
+//!
 //! ## Lowered kernels
 //!
 //! Only kernels that were [rewritten for an adapter](crate::Target) have parameters of type
@@ -150,6 +157,7 @@ pub(crate) mod names;
 mod parse;
 mod print;
 
+use crate::builder::Value;
 use crate::ir::Kernel;
 use std::fmt;
 use std::str::FromStr;
@@ -195,11 +203,34 @@ impl Wrong {
     }
 }
 
+/// The functions that a text may `call`, beyond those of the language's library.
+pub trait Functions {
+    /// Appends the instructions of the function called `name`, and returns its result. Options are
+    /// pairs of a word and what follows it. An error is what is wrong with the call.
+    fn call<'b>(&self, name: &str, options: &[(&str, &str)], arguments: &[Value<'b>]) -> Result<Value<'b>, String>;
+}
+
+/// No functions.
+struct NoFunctions;
+
+impl Functions for NoFunctions {
+    fn call<'b>(&self, name: &str, _: &[(&str, &str)], _: &[Value<'b>]) -> Result<Value<'b>, String> {
+        Err(format!("no function is called {name}"))
+    }
+}
+
+impl Kernel {
+    /// The [valid](Kernel::verify) kernel of a text that may call these functions.
+    pub fn from_text(text: &str, functions: &dyn Functions) -> Result<Kernel, ParseError> {
+        parse::kernel(text, functions).map_err(|wrong| wrong.in_text(text))
+    }
+}
+
 impl FromStr for Kernel {
     type Err = ParseError;
 
-    /// A [valid](Kernel::verify) kernel.
+    /// A [valid](Kernel::verify) kernel, without calls.
     fn from_str(text: &str) -> Result<Kernel, ParseError> {
-        parse::kernel(text).map_err(|wrong| wrong.in_text(text))
+        Kernel::from_text(text, &NoFunctions)
     }
 }

@@ -47,7 +47,9 @@ impl<'t, 'b> Parser<'t, 'b> {
         if token.text == "select" {
             return self.select(token, ty);
         }
-        let inst = if library {
+        let inst = if token.text == "call" {
+            return self.call(ty);
+        } else if library {
             return self.function(token, ty);
         } else if let Some(op) = thing(UNARY, token.text) {
             Inst::Unary(op, self.value(like)?.id)
@@ -97,6 +99,39 @@ impl<'t, 'b> Parser<'t, 'b> {
             return Err(Wrong::new(token.at, format!("{} of {} gives no {ty}", token.text, types.join(", "))));
         }
         Ok(function.write(&arguments, ty.scalar))
+    }
+
+    /// A call of a function that the language does not know.
+    fn call(&mut self, ty: Type) -> Read<Value<'b>> {
+        let at = self.tokens.at();
+        let name = self.tokens.name()?;
+        let mut options = Vec::new();
+        if self.tokens.take_if(Kind::Sign, "[") {
+            while !self.tokens.take_if(Kind::Sign, "]") {
+                let word = self.tokens.take();
+                if word.kind != Kind::Word {
+                    return Err(Wrong::new(word.at, "an option is wanted"));
+                }
+                let of = matches!(self.tokens.peek().kind, Kind::Word | Kind::Number).then(|| self.tokens.take().text);
+                options.push((word.text, of.unwrap_or_default()));
+                if !self.tokens.is_sign("]") {
+                    self.tokens.comma()?;
+                }
+            }
+        }
+        let mut arguments = vec![self.value(Some(ty.scalar))?];
+        while self.tokens.is_sign(",") {
+            let like = arguments[0].scalar();
+            arguments.push(self.next_value(Some(like))?);
+        }
+        if let Some(vector) = arguments.iter().find(|argument| argument.ty().lanes > 1) {
+            return Err(Wrong::new(at, format!("a function takes numbers, and no {}", vector.ty())));
+        }
+        let result = self.functions.call(&name, &options, &arguments).map_err(|what| Wrong::new(at, what))?;
+        if result.ty() == ty {
+            return Ok(result);
+        }
+        Err(Wrong::new(at, format!("the result of {name} is of type {}, and not {ty}", result.ty())))
     }
 
     fn other_instruction(&mut self, token: Token<'t>, ty: Type) -> Read<Option<Inst>> {

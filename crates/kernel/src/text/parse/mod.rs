@@ -5,7 +5,7 @@ mod instructions;
 mod statements;
 mod tokens;
 
-use super::Wrong;
+use super::{Functions, Wrong};
 use super::lex::{Kind, Token};
 use super::literal::bits_of;
 use super::names::*;
@@ -23,7 +23,7 @@ const MAX_DEPTH: usize = 100;
 type Read<T> = Result<T, Wrong>;
 
 /// The kernel of a text.
-pub(super) fn kernel(text: &str) -> Read<Kernel> {
+pub(super) fn kernel(text: &str, functions: &dyn Functions) -> Read<Kernel> {
     let mut tokens = Tokens { tokens: super::lex::tokens(text)?, next: 0 };
     tokens.word("kernel")?;
     let name = tokens.name()?;
@@ -38,7 +38,8 @@ pub(super) fn kernel(text: &str) -> Read<Kernel> {
     tokens.sign("]")?;
     let b = Builder::new(name, size);
     let at = {
-        let mut parser = Parser { tokens, b: &b, names: FxHashMap::default(), opened: Vec::new(), depth: 0 };
+        let names = FxHashMap::default();
+        let mut parser = Parser { tokens, b: &b, functions, names, opened: Vec::new(), depth: 0 };
         parser.block()?;
         parser.tokens.end()?;
         parser.tokens.at()
@@ -69,6 +70,8 @@ enum Place<'b> {
 struct Parser<'t, 'b> {
     tokens: Tokens<'t>,
     b: &'b Builder,
+    /// What `call` calls.
+    functions: &'t dyn Functions,
     names: FxHashMap<&'t str, Named<'b>>,
     /// The names that are visible to the ends of the open blocks.
     opened: Vec<&'t str>,

@@ -222,8 +222,7 @@ impl<'t> Parser<'t> {
     }
 
     fn dtype(&mut self) -> Found<DType> {
-        let mut all = (0..=u8::MAX).filter_map(DType::from_code);
-        let dtype = all.find(|dtype| dtype.short_name() == self.peek());
+        let dtype = DType::from_short_name(self.peek());
         self.at += usize::from(dtype.is_some());
         dtype.ok_or_else(|| "expected a dtype".to_owned())
     }
