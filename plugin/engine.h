@@ -559,6 +559,27 @@ const char* dml_kernel_interface_json(uint64_t kernel);
 // computes. A kernel that leaves its ranges reads or overwrites other tensors.
 int32_t dml_launch(int32_t device, uint64_t kernel, const DmlLaunch* launch);
 
+// Enqueues a run of a kernel whose arguments have been checked, or captures it: what compiled
+// programs call. There are `count` values, one for each parameter: the address of a tensor's first
+// element, or 0 of an empty tensor, or that of [`dml_index_fault`], and the bits of a number in
+// the low bytes.
+//
+// A tensor's allocation counts as read or written in whole. Checked: addresses are in allocations
+// in use of the device, and aligned to their elements. Not checked: the indices that the kernel
+// computes.
+int32_t dml_launch_values(
+    int32_t device,
+    uint64_t kernel,
+    const uint64_t* values,
+    size_t count,
+    const uint32_t* groups);
+
+// Where a kernel that the calling thread launches reports an index out of range, as elements of
+// u32, and the number to report for the error. The first invocation that exchanges element 0 from
+// 0 to 1 writes the others: 1 the number, 2 and 3 the index as i64, 4 and 5 the size, 6 the
+// dimension. The next launch or synchronisation raises an `IndexError`.
+int32_t dml_index_fault(int32_t device, uint64_t* address, uint32_t* number);
+
 // ---- Events. A handle owns its event.
 
 // Records an event after all work so far; with `timing`, also the time at which the device reaches

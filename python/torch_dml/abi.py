@@ -255,6 +255,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "dml_kernel_free": (None, [c_uint64]),
     "dml_kernel_interface_json": (c_char_p, [c_uint64]),
     "dml_launch": (c_int32, [c_int32, c_uint64, POINTER(DmlLaunch)]),
+    "dml_launch_values": (c_int32, [c_int32, c_uint64, POINTER(c_uint64), c_size_t, POINTER(c_uint32)]),
+    "dml_index_fault": (c_int32, [c_int32, POINTER(c_uint64), POINTER(c_uint32)]),
     "dml_event_record": (c_int32, [c_int32, c_int32, POINTER(c_uint64)]),
     "dml_event_query": (c_int32, [c_uint64, POINTER(c_int32)]),
     "dml_event_wait": (c_int32, [c_uint64]),

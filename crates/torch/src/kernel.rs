@@ -7,14 +7,17 @@ use crate::convert::slice;
 use crate::device::{open, publish};
 use crate::error::{Failure, guard, guard_value};
 use crate::handle::{self, Handled};
-use dml_engine::{AddressRange, ArgumentBlock, Device, KernelRef};
+use dml_engine::{AddressRange, ArgumentBlock, Device, FaultKind, KernelRef, fault_id};
 use dml_kernel::ir::{Inst, Kernel, Param, ParamKind, PointerBase, param_offsets};
 use serde_json::{Value, json};
 use std::ffi::c_char;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What messages and profiles call a launch.
 const OPERATOR: &str = "torch_dml::kernel";
+
+/// What an error calls a compiled graph.
+const COMPILED: &str = "a compiled graph";
 
 /// A kernel of a device, and what it was written as.
 pub struct TextKernel {
@@ -33,7 +36,7 @@ impl TextKernel {
     /// The kernel of a text. The same kernel is compiled once, however often it is asked for and
     /// however its text is laid out: it is its own key.
     fn new(device: &Device, text: &str) -> Result<Self, Failure> {
-        let source: Kernel = text.parse().map_err(|error: dml_kernel::ParseError| wrong(error.to_string()))?;
+        let source = dml_compute::text::kernels::kernel(text).map_err(|error| wrong(error.to_string()))?;
         let addresses = source.values.iter().any(|value| matches!(value.inst, Inst::Address(_)))
             || source.pointers.iter().any(|pointer| matches!(pointer.base, PointerBase::Address(_)))
             || source.params.iter().any(|param| param.kind == ParamKind::Words);
@@ -62,6 +65,44 @@ impl TextKernel {
             for (param, &offset) in self.source.params.iter().zip(&offsets) {
                 pack(param, &params[offset as usize..], memory, block)
                     .map_err(|what| wrong(format!("kernel {name}: {what}")))?;
+            }
+            Ok(device.launch(block.launch(&self.compiled, groups, OPERATOR)?)?)
+        })
+    }
+
+    /// Enqueues a run with a value for each parameter.
+    fn launch_values(&self, device: &Device, values: &[u64], groups: [u32; 3]) -> Result<(), Failure> {
+        let (name, params) = (&self.source.name, &self.source.params);
+        if device.index() != self.device || values.len() != params.len() {
+            return Err(wrong(format!(
+                "kernel {name} is one of device {} with {} parameters, not of {} with {}",
+                self.device,
+                params.len(),
+                device.index(),
+                values.len()
+            )));
+        }
+        ArgumentBlock::with_spare(|block| {
+            block.begin(device.placeholder_address());
+            for (param, &value) in params.iter().zip(values) {
+                match param.kind {
+                    ParamKind::Pointer { dtype, writable, .. } => {
+                        if value != 0 {
+                            if value == device.fault_address() {
+                                block.address(value);
+                                continue;
+                            }
+                            let used = device.block(value).filter(|_| value.is_multiple_of(dtype.bytes()));
+                            let used = used.ok_or_else(|| {
+                                wrong(format!("kernel {name}: {} is {value:#x}, which is no memory for it", param.name))
+                            })?;
+                            if writable { block.writes(used.range) } else { block.reads(used.range) }
+                        }
+                        block.memory(value);
+                    }
+                    kind if kind.bytes() == 8 => block.scalar(value.to_ne_bytes()),
+                    _ => block.scalar((value as u32).to_ne_bytes()),
+                }
             }
             Ok(device.launch(block.launch(&self.compiled, groups, OPERATOR)?)?)
         })
@@ -208,6 +249,49 @@ pub unsafe extern "C" fn dml_launch(device: i32, kernel: u64, launch: *const Dml
     })
 }
 
+/// Enqueues a run of a kernel whose arguments have been checked, or captures it: what compiled
+/// programs call. There are `count` values, one for each parameter: the address of a tensor's first
+/// element, or 0 of an empty tensor, or that of [`dml_index_fault`], and the bits of a number in
+/// the low bytes.
+///
+/// A tensor's allocation counts as read or written in whole. Checked: addresses are in allocations
+/// in use of the device, and aligned to their elements. Not checked: the indices that the kernel
+/// computes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_launch_values(
+    device: i32,
+    kernel: u64,
+    values: *const u64,
+    count: usize,
+    groups: *const u32,
+) -> i32 {
+    guard(|| {
+        let device = open(device)?;
+        // SAFETY: the contract's arrays, of which that of groups has three numbers, and handles.
+        let (kernel, values, groups) =
+            unsafe { (kernel_of(kernel)?, slice(values, count), groups.cast::<[u32; 3]>().read_unaligned()) };
+        kernel.launch_values(device, values, groups)
+    })
+}
+
+/// Where a kernel that the calling thread launches reports an index out of range, as elements of
+/// u32, and the number to report for the error. The first invocation that exchanges element 0 from
+/// 0 to 1 writes the others: 1 the number, 2 and 3 the index as i64, 4 and 5 the size, 6 the
+/// dimension. The next launch or synchronisation raises an `IndexError`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_index_fault(device: i32, address: *mut u64, number: *mut u32) -> i32 {
+    static NUMBER: OnceLock<u32> = OnceLock::new();
+    guard(|| {
+        let device = open(device)?;
+        // SAFETY: the contract's places.
+        unsafe {
+            address.write(device.fault_address());
+            number.write(*NUMBER.get_or_init(|| fault_id(COMPILED, FaultKind::Index)));
+        }
+        Ok(())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,6 +359,21 @@ mod tests {
         let mut result = [0; 40];
         device.download(y, &mut result).expect("downloaded");
         assert_eq!(result[36..], 18f32.to_ne_bytes());
+
+        let of_values = |values: &[u64]| {
+            // SAFETY: arrays with their lengths, and a handle of a kernel.
+            match unsafe { dml_launch_values(0, kernel, values.as_ptr(), values.len(), [3, 1, 1].as_ptr()) } {
+                0 => Ok(()),
+                _ => Err(last()),
+            }
+        };
+        assert_eq!(of_values(&[x, y, 10]), Ok(()));
+        device.download(x, &mut result).expect("downloaded");
+        assert_eq!(result[36..], 36f32.to_ne_bytes());
+        assert!(of_values(&[x, y]).expect_err("refused").contains("with 3 parameters"));
+        assert!(of_values(&[x, 16, 10]).expect_err("refused").contains("x is 0x10"));
+        assert!(of_values(&[x + 2, y, 10]).expect_err("refused").contains("no memory for it"));
+        device.upload(x, &numbers).expect("uploaded");
 
         let error = |result: Result<(), String>| result.expect_err("refused");
         assert!(error(launch(kernel, &params(y, x)[..19], &range(x), &range(y))).contains("takes 20 bytes"));
