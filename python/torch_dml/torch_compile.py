@@ -1,11 +1,8 @@
-"""torch.compile, before there is a compiler for the device: graphs of its tensors run operator by
-operator.
-"""
+"""torch.compile: its default backend, Inductor, compiles graphs of the device."""
 
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
@@ -20,9 +17,7 @@ from torch_dml.on_import import when_imported
 
 
 def install() -> None:
-    """Let torch.compile's default backend use `aot_eager` for graphs of the device; other graphs
-    are unaffected.
-    """
+    """Let torch.compile's default backend know the device; other graphs are unaffected."""
     wrapper: Any = torch._TorchCompileInductorWrapper  # type: ignore[attr-defined]
     compile_by_inductor = wrapper.__call__
 
@@ -30,10 +25,9 @@ def install() -> None:
     def call(self: Any, graph: torch.fx.GraphModule, inputs: list[Any], **options: Any) -> Callable[..., Any]:
         if not is_on_device(graph, inputs):
             return compile_by_inductor(self, graph, inputs, **options)  # type: ignore[no-any-return]
-        _warn()
-        from torch._dynamo.backends.debugging import aot_eager
+        from torch_dml.inductor.registration import compile_graph
 
-        return aot_eager(graph, inputs)  # type: ignore[no-any-return,no-untyped-call]
+        return compile_graph(graph, inputs, self.config)
 
     wrapper.__call__ = call
     when_imported("torch.nn.attention.flex_attention", _admit_to_flex_attention)
@@ -46,16 +40,6 @@ def is_on_device(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> bool:
     values = [node.meta.get("example_value") for node in graph.graph.nodes]
     values += [*inputs, *graph.parameters(), *graph.buffers()]
     return any(isinstance(leaf, torch.Tensor) and leaf.device.type == DEVICE for leaf in tree_leaves(values))
-
-
-@functools.cache
-def _warn() -> None:
-    warnings.warn(
-        f"torch.compile has no compiler for {DEVICE} devices of torch-dml yet: the operators of a compiled graph run "
-        "one by one, as they do without it",
-        UserWarning,
-        stacklevel=2,
-    )
 
 
 def _admit_to_flex_attention(module: ModuleType) -> None:

@@ -1,0 +1,653 @@
+"""A kernel's text, from the nodes that Inductor has fused into it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import sympy
+import torch
+from torch._inductor.codegen.common import DeferredLine, PythonPrinter
+from torch._inductor.codegen.simd import IterationRangesEntry, SIMDKernel
+from torch._inductor.ir import ReductionHint
+from torch._inductor.utils import IndentedBuffer
+from torch._inductor.virtualized import V
+from torch.utils._sympy.numbers import int_oo
+from torch.utils._sympy.symbol import SymT, symbol_is_type
+from torch.utils._sympy.value_ranges import ValueRanges
+
+from torch_dml.inductor.errors import MissingKernelError
+from torch_dml.inductor.index_expressions import IndexWriter
+from torch_dml.inductor.overrides import DmlOverrides, converted, rounded
+from torch_dml.inductor.reductions import Reduction, reduction
+from torch_dml.inductor.types import computed, is_narrow, stored
+from torch_dml.inductor.values import TextCSE, TextVariable, constant
+
+# Invocations of a workgroup.
+WORKGROUP = 256
+# Along the innermost dimension of a pointwise kernel of two dimensions, whose workgroups are tiles.
+TILE = 32
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """How a workgroup's invocations share the rows of a reduction."""
+
+    # Invocations for each row, a power of two.
+    along: int
+    # Neighbouring invocations have neighbouring rows, and not neighbouring elements of a row.
+    across: bool
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of a workgroup."""
+        return WORKGROUP // self.along
+
+    @property
+    def step(self) -> int:
+        """The distance of a row's neighbouring invocations."""
+        return self.rows if self.across else 1
+
+
+class DmlKernel(SIMDKernel[TextVariable]):
+    """A pointwise kernel has an invocation for each element. A reduction has a few for each row,
+    which accumulate in a loop, unless there is one for each element of the row.
+    """
+
+    overrides = DmlOverrides  # type: ignore[assignment]
+    pexpr = PythonPrinter().doprint
+
+    def __init__(self, tiling: dict[str, sympy.Expr], **options: Any) -> None:
+        """Begin a kernel over these dimensions."""
+        super().__init__(tiling, **options)
+        self.cse = TextCSE()
+        self.declarations = IndentedBuffer()
+        # What follows the loop that is being written.
+        self.behind = IndentedBuffer()
+        # Whether computations are written behind it.
+        self.outside_loops = False
+        self.numbers = itertools.count()
+        # Indices that were checked, by the names of their values, and whether errors are reported.
+        self.held: dict[str, str] = {}
+        self.reports = False
+        # The values of the dimensions' indices.
+        self.positions: dict[str, str] = {}
+        self.rows = self._share_rows() if self.inside_reduction else None
+        self.header = IndentedBuffer()
+        self.parameters: list[str] = []
+        self._write_positions()
+
+    # ---- what Inductor asks
+
+    def create_cse_var(self, *args: Any, **kwargs: Any) -> TextVariable:
+        return TextVariable(*args, **kwargs)
+
+    def dtype_to_str(self, dtype: torch.dtype) -> str:
+        return computed(dtype)
+
+    def should_use_persistent_reduction(self) -> bool:
+        """Return whether a row has an invocation for each element."""
+        if not self.inside_reduction:
+            return False
+        numel = V.graph.sizevars.simplify(self.features.reduction_numel)
+        return numel.is_Integer and int(numel) <= WORKGROUP
+
+    def is_outside(self, buffer: IndentedBuffer) -> bool:
+        """Return whether what is written to a buffer now is outside the loops."""
+        return buffer is not self.compute or not self._in_loop()
+
+    def _in_loop(self) -> bool:
+        return bool(self.inside_reduction) and not self.persistent_reduction and not self.outside_loops
+
+    def _share_rows(self) -> Rows:
+        if self.persistent_reduction:
+            numel = int(self.features.reduction_numel)
+            return Rows(1 << max(numel - 1, 0).bit_length(), across=False)
+        hint = self.features.get_reduction_hint()
+        if hint in (ReductionHint.OUTER, ReductionHint.OUTER_TINY):
+            return Rows(WORKGROUP // TILE, across=True)
+        return Rows(WORKGROUP, across=False)
+
+    # ---- positions
+
+    @property
+    def _index(self) -> str:
+        return "i64" if self.get_index_dtype_as_torch_dtype() == torch.int64 else "i32"
+
+    def _numel(self, prefix: str) -> str:
+        """Return a dimension's number of elements: a literal, or a parameter."""
+        numel = V.graph.sizevars.simplify(self.numels[prefix])
+        if numel.is_Integer:
+            return f"{int(numel)}:{self._index}"
+        if prefix not in self.parameters:
+            self.parameters.append(prefix)
+        return f"%{prefix}numel"
+
+    def _write_positions(self) -> None:
+        """Write the indices of the invocation's element, or row."""
+        line, kind = self.header.writeline, self._index
+
+        def position(prefix: str, group: str, width: int, local: str) -> None:
+            line(
+                f"%{prefix}group: {kind} = convert {group}"
+                if kind != "i32"
+                else f"%{prefix}group: i32 = bitcast {group}"
+            )
+            line(f"%{prefix}first: {kind} = mul %{prefix}group, {width}:{kind}")
+            line(f"%{prefix}local: {kind} = {'bitcast' if kind == 'i32' else 'convert'} {local}")
+            line(f"%{prefix}index: {kind} = add %{prefix}first, %{prefix}local")
+            self.positions[f"{prefix}index"] = f"%{prefix}index"
+
+        loops = [tree.prefix for tree in self.range_trees if not tree.is_reduction]
+        if self.rows is not None:
+            along, rows = self.rows.along, self.rows.rows
+            if loops not in (["x"], []):
+                raise MissingKernelError(f"a reduction with the dimensions {loops}")
+            near, far = (
+                f"rem local.x, {rows if self.rows.across else along}",
+                f"div local.x, {rows if self.rows.across else along}",
+            )
+            line(f"%row: u32 = {near if self.rows.across else far}")
+            line(f"%rlocal: u32 = {far if self.rows.across else near}")
+            line(f"%rowfirst: u32 = {'add %row, 0' if self.rows.across else f'mul %row, {along}'}")
+            if loops:
+                position("x", "group.x", rows, "%row")
+                # Invocations without a row of their own compute the last one again, and store nothing.
+                line(f"%xmask: bool = lt %xindex, {self._numel('x')}")
+                line(f"%xlast: {kind} = sub {self._numel('x')}, 1:{kind}")
+                line(f"%xheld: {kind} = min %xindex, %xlast")
+                self.positions["xindex"] = "%xheld"
+            line(f"%rfirst: {kind} = {'bitcast' if kind == 'i32' else 'convert'} %rlocal")
+            if self.persistent_reduction:
+                line(f"%rmask: bool = lt %rfirst, {self._numel('r0_')}")
+                line(f"%rlast: {kind} = sub {self._numel('r0_')}, 1:{kind}")
+                line(f"%rheld: {kind} = min %rfirst, %rlast")
+                self.positions["r0_index"] = "%rheld"
+            return
+        if not loops:
+            return
+        if len(loops) == 1:
+            position(loops[0], "group.x", WORKGROUP, "local.x")
+        else:
+            line(f"%tilex: u32 = rem local.x, {TILE}")
+            line(f"%tiley: u32 = div local.x, {TILE}")
+            position("x", "group.x", TILE, "%tilex")
+            position("y", "group.y", WORKGROUP // TILE, "%tiley")
+            if len(loops) == 3:
+                position("z", "group.z", 1, "0:u32")
+        for prefix in loops:
+            line(f"%{prefix}outside: bool = ge %{prefix}index, {self._numel(prefix)}")
+            line(f"if %{prefix}outside {{ return }}")
+
+    def groups(self) -> list[sympy.Expr]:
+        """Return the numbers of workgroups."""
+        numels = {tree.prefix: tree.numel for tree in self.range_trees if not tree.is_reduction}
+        of = functools.partial(_groups_of)
+        if self.rows is not None:
+            return [of(numels["x"], self.rows.rows)] if numels else [sympy.S.One]
+        if len(numels) <= 1:
+            return [of(numel, WORKGROUP) for numel in numels.values()] or [sympy.S.One]
+        counts = [of(numels["x"], TILE), of(numels["y"], WORKGROUP // TILE)]
+        return [*counts, numels["z"]] if "z" in numels else counts
+
+    # ---- indices
+
+    def _ranges(self) -> dict[sympy.Symbol, ValueRanges[Any]]:
+        def below(size: sympy.Expr) -> ValueRanges[Any]:
+            return ValueRanges(0, int(size) - 1) if size.is_Integer and size > 0 else ValueRanges(0, int_oo)
+
+        ranges: dict[sympy.Symbol, ValueRanges[Any]] = {}
+        for symbol, entry in self.range_tree_nodes.items():
+            ranges[symbol] = below(V.graph.sizevars.simplify(entry.length))
+        for tree in self.range_trees:
+            ranges[tree.index_sym()] = below(V.graph.sizevars.simplify(tree.numel))
+        for inner in self.args.sizevars.values():
+            ranges[sympy.Symbol(inner, integer=True, nonnegative=True)] = ValueRanges(0, int_oo)
+        return ranges
+
+    def _is_natural_symbol(self, symbol: sympy.Symbol) -> bool:
+        return symbol.name.startswith("ks")
+
+    def _write_index(self, expr: sympy.Expr, buffer: IndentedBuffer) -> str:
+        """Write an index expression, and return its value."""
+        dtype = self.get_index_dtype_as_torch_dtype()
+
+        def define(instruction: str, kind: str) -> str:
+            return self.cse.generate(buffer, instruction, dtype=dtype, kind=kind).text
+
+        def symbol(of: sympy.Symbol) -> str:
+            if of.name in self.positions:
+                return self.positions[of.name]
+            if of.name in self.held:
+                return self.held[of.name]
+            if symbol_is_type(of, SymT.TMP):
+                value = self.cse.varname_map[of.name]
+                assert value.dtype is not None
+                if computed(value.dtype) == self._index:
+                    return value.text
+                return define(f"convert {value.text}", self._index)
+            return f"%{of.name}"
+
+        ranges = self._ranges()
+        expr = self.rename_indexing(expr)
+        for name in expr.free_symbols:
+            if name not in ranges and self._is_natural_symbol(name):
+                ranges[name] = ValueRanges(0, int_oo)
+            if symbol_is_type(name, SymT.TMP):
+                ranges[name] = self.cse.varname_map[name.name].bounds
+        return IndexWriter(dtype, symbol, lambda: ranges, define).write(expr)
+
+    def index_value(self, expr: sympy.Expr) -> TextVariable:
+        """Return an index expression as a value."""
+        text = self._write_index(self.prepare_indexing(expr), self.compute)
+        value = constant(0, self.get_index_dtype_as_torch_dtype())
+        value.text = value.name = text
+        value.outside = False
+        return value
+
+    def _element(self, index: sympy.Expr, buffer: IndentedBuffer, empty: bool = False) -> str:
+        """Return the index of an element, as `load` and `store` take it; outside of a mask, of the
+        first one.
+        """
+        at = self._write_index(index, buffer)
+        kind = self._index
+        if self._load_mask is not None and not empty:
+            mask = self._load_mask.text
+            at = self._define(buffer, f"select {mask}, {at}, 0:{kind}", kind)
+        return at if kind == "i64" else self._define(buffer, f"bitcast {at}", "u32")
+
+    def _define(self, buffer: IndentedBuffer, instruction: str, kind: str) -> str:
+        return self.cse.generate(buffer, instruction, dtype=torch.int64, kind=kind).text
+
+    def codegen_iteration_ranges_entry(self, entry: IterationRangesEntry) -> None:
+        in_loop = entry.root.is_loop
+        buffer = self.indexing_code if in_loop else self.body
+        lines = IndentedBuffer()
+        prior, self.compute = self.compute, lines
+        try:
+            text = self._write_index(entry.expr, self.compute if in_loop else lines)
+        finally:
+            self.compute = prior
+        buffer.splice(lines)
+        self.positions[entry.name] = text
+
+    def check_bounds(self, expr: sympy.Expr, size: sympy.Expr, lower: bool, upper: bool) -> None:
+        """Write the report of an index out of range; the access is then one of element 0."""
+        if not (lower or upper):
+            return
+        self.reports = True
+        define, kind = functools.partial(self._define, self.compute), self._index
+        at, limit = self._write_index(expr, self.compute), self._write_index(size, self.compute)
+        checks = [define(f"ge {at}, 0:{kind}", "bool")] if lower else []
+        checks += [define(f"lt {at}, {limit}", "bool")] if upper else []
+        inside = functools.reduce(lambda left, right: define(f"and {left}, {right}", "bool"), checks)
+        if self._load_mask is not None:
+            outside = define(f"and {self._load_mask.text}, {define(f'not {inside}', 'bool')}", "bool")
+        else:
+            outside = define(f"not {inside}", "bool")
+        self.compute.splice(_report(next(self.numbers), outside, at, limit, kind))
+        self.held[str(expr)] = define(f"select {inside}, {at}, 0:{kind}", kind)
+
+    # ---- loads and stores
+
+    def _buffer_for(self, index: sympy.Expr) -> IndentedBuffer:
+        """Return where a load belongs: outside the loop, if it does not depend on its position."""
+        if not self._in_loop() or self._load_mask is not None:
+            return self.compute
+        for symbol in index.free_symbols:
+            if symbol_is_type(symbol, SymT.TMP):
+                return self.compute
+            entry = self.range_tree_nodes.get(symbol)
+            if (entry is not None and entry.is_reduction) or symbol.name == "r0_index":
+                return self.compute
+        return self.body
+
+    def load(self, name: str, index: sympy.Expr) -> TextVariable:
+        dtype = V.graph.get_dtype(name)
+        memory = self.args.input(name)
+        if V.graph.is_unspec_arg(name):
+            number = TextVariable(memory, ValueRanges.unknown(), dtype, ())
+            number.outside = True
+            return number
+        index = self.prepare_indexing(index)
+        buffer = self._buffer_for(index)
+        at = self._element(index, buffer)
+        if not is_narrow(dtype):
+            return self._loaded(buffer, f"load @{memory}[{at}]", dtype, computed(dtype))
+        word = self._loaded(buffer, f"load @{memory}[{at}]", torch.uint32, "u32")
+        return self.cse.generate(buffer, f"decode_{stored(dtype)} {word.text}", dtype=dtype)
+
+    def _loaded(self, buffer: IndentedBuffer, instruction: str, dtype: torch.dtype, kind: str) -> TextVariable:
+        return self.cse.generate(buffer, instruction, dtype=dtype, kind=kind)
+
+    def _encoded(self, value: TextVariable, dtype: torch.dtype) -> str:
+        """Return the element to store of a value."""
+        if is_narrow(dtype):
+            return self.cse.generate(
+                self.compute, f"encode_{stored(dtype)} {value.text}", dtype=torch.uint32, kind="u32"
+            ).text
+        return converted(value, dtype).text
+
+    def _guard(self) -> str | None:
+        """Return the condition under which this invocation stores."""
+        if self.rows is None:
+            return None
+        masks = ["%xmask"] if "xindex" in self.positions else []
+        if self.inside_reduction:
+            masks += ["%rmask"] if self.persistent_reduction else []
+        elif self.rows.along > 1:
+            masks.append(self.cse.generate(self.compute, "eq %rlocal, 0", dtype=torch.bool).text)
+        if len(masks) < 2:
+            return masks[0] if masks else None
+        return self.cse.generate(self.compute, f"and {masks[0]}, {masks[1]}", dtype=torch.bool).text
+
+    def store(self, name: str, index: sympy.Expr, value: TextVariable, mode: Any = None) -> None:
+        memory = self.args.output(name)
+        dtype = V.graph.get_dtype(name)
+        index = self.prepare_indexing(index)
+        at = self._element(index, self.compute)
+        element = self._encoded(value, dtype)
+        guard = self._guard()
+        if mode == "atomic_add":
+            if dtype.is_floating_point or is_narrow(dtype):
+                raise MissingKernelError(f"atomic additions of {dtype}")
+            line = f"%old{next(self.numbers)}: {computed(dtype)} = atomic_add @{memory}[{at}], {element}"
+        elif mode is None:
+            line = f"store @{memory}[{at}], {element}"
+        else:
+            raise MissingKernelError(f"stores by {mode}")
+        self.compute.writeline(DeferredLine(name, f"if {guard} {{ {line} }}" if guard else line))
+
+    # ---- reductions
+
+    def reduction(
+        self,
+        dtype: torch.dtype,
+        src_dtype: torch.dtype,
+        reduction_type: Any,
+        value: TextVariable | tuple[TextVariable, ...],
+    ) -> Any:
+        key = (src_dtype, reduction_type, value)
+        if key not in self.cse.reduction_cache:
+            self.cse.reduction_cache[key] = self._reduction(dtype, src_dtype, reduction_type, value)  # type: ignore[index]
+        return self.cse.reduction_cache[key]  # type: ignore[index]
+
+    def _reduction(
+        self,
+        dtype: torch.dtype,
+        src_dtype: torch.dtype,
+        name: str,
+        value: TextVariable | tuple[TextVariable, ...],
+    ) -> Any:
+        values = list(value) if isinstance(value, tuple) else [value]
+        accumulated = dtype if name in ("sum", "prod", "xor_sum", "any") else src_dtype
+        of = reduction(name, accumulated)
+        elements = [converted(x, accumulated).text for x in values]
+        if name in ("argmax", "argmin"):
+            elements.append(self._position_in_row())
+        state = self._accumulate(of, elements)
+        results = self._combine(of, state)
+        if name in ("argmax", "argmin"):
+            return self._result(results[1], torch.int64, dtype)
+        if name.startswith("welford"):
+            return tuple(self._result(result, accumulated, dtype) for result in results)
+        return self._result(results[0], accumulated, dtype)
+
+    def _position_in_row(self) -> str:
+        index = self._write_index(next(t for t in self.range_trees if t.is_reduction).index_sym(), self.compute)
+        return index if self._index == "i64" else self._define(self.compute, f"convert {index}", "i64")
+
+    def _result(self, text: str, computed_as: torch.dtype, dtype: torch.dtype) -> TextVariable:
+        """Return a result that the workgroup shares as a value of its dtype."""
+        value = self.cse.varname_map[text.removeprefix("%")]
+        value.dtype = computed_as
+        with self._behind_the_loop():
+            return rounded(value, dtype) if computed_as == dtype else converted(value, dtype)
+
+    @contextlib.contextmanager
+    def _behind_the_loop(self) -> Iterator[None]:
+        """Let computations follow the loop that is being written, if there is one."""
+        if not self._in_loop():
+            yield
+            return
+        prior, self.compute, self.outside_loops = self.compute, self.behind, True
+        try:
+            yield
+        finally:
+            self.compute, self.outside_loops = prior, False
+
+    def store_reduction(self, name: str, index: sympy.Expr, value: TextVariable) -> None:
+        with self._behind_the_loop():
+            super().store_reduction(name, index, value)
+
+    def _accumulate(self, of: Reduction, elements: Sequence[str]) -> list[str]:
+        """Write the accumulation of an invocation's elements, and return their state."""
+
+        def write(instruction: str, kind: str) -> str:
+            return self.cse.generate(self.compute, instruction, dtype=torch.int64, kind=kind).text
+
+        if self.persistent_reduction:
+            # One element. Those beyond the row's end are none.
+            state = of.add(write, of.initial, elements) if len(elements) < len(of.kinds) else list(elements)
+            return [
+                write(f"select %rmask, {text}, {none}", kind)
+                for text, none, kind in zip(state, of.initial, of.kinds, strict=True)
+            ]
+        names = [f"@state{next(self.numbers)}" for _ in of.kinds]
+        for name, kind, initial in zip(names, of.kinds, of.initial, strict=True):
+            self.declarations.writeline(f"var {name}: {kind}")
+            self.body.writeline(f"store {name}, {initial}")
+        before = [f"%before{next(self.numbers)}" for _ in names]
+        for text, name, kind in zip(before, names, of.kinds, strict=True):
+            self.compute.writeline(f"{text}: {kind} = load {name}")
+        for name, text in zip(names, of.add(write, before, elements), strict=True):
+            self.compute.writeline(f"store {name}, {text}")
+        state = [f"%own{next(self.numbers)}" for _ in names]
+        for text, name, kind in zip(state, names, of.kinds, strict=True):
+            self.behind.writeline(f"{text}: {kind} = load {name}")
+        return state
+
+    def _combine(self, of: Reduction, state: Sequence[str]) -> list[str]:
+        """Write the combination of a row's invocations, and return the result, which all have."""
+        assert self.rows is not None
+        tail = self.behind if self._in_loop() else self.compute
+        line = tail.writeline
+
+        def load(memory: str, at: str, kind: str) -> str:
+            variable = self.cse.newvar(dtype=torch.int64)
+            variable.outside = True
+            line(f"{variable.text}: {kind} = load {memory}[{at}]")
+            return variable.text
+
+        shared = [f"@shared{next(self.numbers)}" for _ in of.kinds]
+        for name, kind, own in zip(shared, of.kinds, state, strict=True):
+            # A bool has no place in a workgroup's memory.
+            self.declarations.writeline(f"shared {name}: {'u32' if kind == 'bool' else kind}[{WORKGROUP}]")
+            if kind == "bool":
+                word = f"%word{next(self.numbers)}"
+                line(f"{word}: u32 = select {own}, 1, 0")
+                own = word
+            line(f"store {name}[local.x], {own}")
+        line("barrier")
+
+        def read(at: str) -> list[str]:
+            found = []
+            for name, kind in zip(shared, of.kinds, strict=True):
+                text = load(name, at, "u32" if kind == "bool" else kind)
+                if kind == "bool":
+                    flag = self.cse.newvar(dtype=torch.bool)
+                    flag.outside = True
+                    line(f"{flag.text}: bool = ne {text}, 0")
+                    text = flag.text
+                found.append(text)
+            return found
+
+        if self.rows.along > 1:
+            number = next(self.numbers)
+            self.declarations.writeline(f"var @half{number}: u32")
+            line(f"store @half{number}, {self.rows.along // 2}")
+            line("loop {")
+            with tail.indent():
+                line(f"%half{number}: u32 = load @half{number}")
+                line(f"%halves{number}: bool = gt %half{number}, 0")
+                line(f"while %halves{number}")
+                line(f"%lower{number}: bool = lt %rlocal, %half{number}")
+                line(f"if %lower{number} {{")
+                with tail.indent():
+                    line(f"%step{number}: u32 = mul %half{number}, {self.rows.step}")
+                    line(f"%other{number}: u32 = add local.x, %step{number}")
+                    mine, others = read("local.x"), read(f"%other{number}")
+
+                    def write(instruction: str, kind: str) -> str:
+                        variable = self.cse.newvar(dtype=torch.int64)
+                        line(f"{variable.text}: {kind} = {instruction}")
+                        return variable.text
+
+                    for name, kind, text in zip(shared, of.kinds, of.combine(write, mine, others), strict=True):
+                        if kind == "bool":
+                            text = write(f"select {text}, 1:u32, 0:u32", "u32")
+                        line(f"store {name}[local.x], {text}")
+                line("}")
+                line("barrier")
+                line(f"%quarter{number}: u32 = shr %half{number}, 1")
+                line(f"store @half{number}, %quarter{number}")
+            line("}")
+        return read("%rowfirst")
+
+    # ---- the text
+
+    def codegen_body(self) -> None:
+        """Append what has been written to the body: in a loop over the row, if it is inside one."""
+        if self._in_loop() and (self.compute or self.indexing_code):
+            number, kind = next(self.numbers), self._index
+            self.declarations.writeline(f"var @r{number}: {kind}")
+            line = self.body.writeline
+            line(f"store @r{number}, %rfirst")
+            line("loop {")
+            with self.body.indent():
+                line(f"%rat{number}: {kind} = load @r{number}")
+                line(f"%rmore{number}: bool = lt %rat{number}, {self._numel('r0_')}")
+                line(f"while %rmore{number}")
+                line(f"%r0_index: {kind} = load @r{number}")
+                self.body.splice(self.indexing_code)
+                self.body.splice(self.compute)
+                assert self.rows is not None
+                line(f"%rnext{number}: {kind} = add %r0_index, {self.rows.along}:{kind}")
+                line(f"store @r{number}, %rnext{number}")
+            line("}")
+            self.cse.invalidate(_outside(self.cse))
+            for tree in self.range_trees:
+                if tree.is_loop:
+                    tree.cache_clear()
+                    for entry in tree.nodes.values():
+                        self.positions.pop(entry.name, None)
+        else:
+            self.body.splice(self.indexing_code)
+            self.body.splice(self.compute)
+        self.body.splice(self.behind)
+        for buffer in (self.indexing_code, self.compute, self.behind):
+            buffer.clear()
+
+    def _declared(self) -> list[str]:
+        """Return the parameters, in the order of the call's arguments."""
+        lines = []
+        definitions, _, _, _ = self.args.python_argdefs()
+        names = {inner: outer for outer, inner in self.args.input_buffers.items()}
+        outputs = {str(inner): outer for outer, inner in self.args.output_buffers.items()}
+        inplace = {
+            buffer.inner_name: buffer.other_names[-1]
+            for buffer in self.args.inplace_buffers.values()
+            if hasattr(buffer, "inner_name")
+        }
+        for definition in definitions:
+            name = definition.name
+            if name in names:
+                outer = names[name]
+                dtype = V.graph.get_dtype(outer)
+                if V.graph.is_unspec_arg(outer):
+                    lines.append(f"param %{name}: {computed(dtype)}")
+                else:
+                    lines.append(f"input @{name}: {stored(dtype)}")
+            elif name in outputs or name in inplace:
+                lines.append(f"output @{name}: {stored(V.graph.get_dtype(outputs.get(name) or inplace[name]))}")
+            else:
+                lines.append(f"param %{name}: {self._index}")
+        lines += [f"param %{prefix}numel: {self._index}" for prefix in self.parameters]
+        return [*lines, "output @fault: u32", "param %fault_number: u32"] if self.reports else lines
+
+    def codegen_kernel(self, name: str | None = None) -> str:
+        """Return the text."""
+        self.codegen_body()
+        code = IndentedBuffer()
+        code.writeline(f"kernel {name or 'KERNEL_NAME'} [{WORKGROUP}, 1, 1] {{")
+        with code.indent():
+            code.writelines(self._declared())
+            code.splice(self.declarations)
+            code.splice(self.header)
+            code.splice(self.body)
+        code.writeline("}")
+        return code.getvalue()
+
+    def call_kernel(self, name: str, node: Any = None, deallocate_ws: bool = True) -> None:
+        """Write the call into the wrapper."""
+        wrapper = V.graph.wrapper_code
+        for size in self.args.sizevars:
+            wrapper.ensure_size_computed(size)
+        _, call_args, _, _ = self.args.python_argdefs()
+        arguments = []
+        for argument in call_args:
+            if isinstance(argument, sympy.Expr):
+                arguments.append(self.pexpr(argument))
+            elif V.graph.is_unspec_arg(str(argument)):
+                arguments.append(f"{argument}.item()")
+            else:
+                arguments.append(str(argument))
+        numels = {tree.prefix: tree.numel for tree in self.range_trees}
+        arguments += [self.pexpr(numels[prefix]) for prefix in self.parameters]
+        groups = ", ".join(self.pexpr(count) for count in self.groups())
+        arguments.append(f"groups=({groups},)")
+        wrapper.writeline(f"{name}({', '.join(arguments)})")
+
+
+def _report(number: int, outside: str, at: str, limit: str, kind: str) -> str:
+    """Return the report of an index: see `dml_index_fault`."""
+    lines = [
+        f"if {outside} {{",
+        f"  %raised{number}: u32 = compare_exchange @fault[0], 0, 1",
+        f"  %won{number}: bool = eq %raised{number}, 0",
+        f"  if %won{number} {{",
+        "    store @fault[1], %fault_number",
+    ]
+    for word, value, name in ((2, at, "index"), (4, limit, "size")):
+        wide = f"%{name}{number}"
+        instruction = f"add {value}, 0:i64" if kind == "i64" else f"convert {value}"
+        lines += [
+            f"    {wide}: i64 = {instruction}",
+            f"    {wide}low: u32 = cast {wide}",
+            f"    {wide}shifted: i64 = shr {wide}, 32:i64",
+            f"    {wide}high: u32 = cast {wide}shifted",
+            f"    store @fault[{word}], {wide}low",
+            f"    store @fault[{word + 1}], {wide}high",
+        ]
+    return "\n".join([*lines, "    store @fault[6], 0:u32", "  }", "}"])
+
+
+def _groups_of(numel: sympy.Expr, width: int) -> sympy.Expr:
+    numel = V.graph.sizevars.simplify(numel)
+    if numel.is_Integer:
+        return sympy.Integer(-(-int(numel) // width))
+    return (numel + width - 1) // width
+
+
+def _outside(cse: TextCSE) -> Any:
+    """Return the values that are visible behind the loops."""
+    from torch.utils._ordered_set import OrderedSet
+
+    kept = OrderedSet([variable for variable in cse.varname_map.values() if variable.outside])
+    for results in cse.reduction_cache.values():
+        kept |= OrderedSet(results if isinstance(results, tuple) else [results])
+    return kept

@@ -1,0 +1,108 @@
+"""Inductor's registration of the device."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from torch_dml.backend import DEVICE
+from torch_dml.inductor.errors import MissingKernelError
+
+# Settings of Inductor for graphs of the device.
+SETTINGS: dict[str, Any] = {
+    # Random operators are called, with the device's own generator.
+    "fallback_random": True,
+    # Each operator rounds its result to its dtype, as it does alone.
+    "emulate_precision_casts": True,
+}
+
+
+@functools.cache
+def register() -> None:
+    """Make Inductor compile for the device. It is imported by this: once, at the first
+    `torch.compile`.
+    """
+    from torch._dynamo.device_interface import register_interface_for_device
+
+    from torch_dml.inductor.devices import DmlInterface, DmlOpOverrides
+
+    register_interface_for_device(DEVICE, DmlInterface)
+    from torch._inductor import utils
+    from torch._inductor.codegen.common import register_backend_for_device, register_device_op_overrides
+    from torch._inductor.codegen.wrapper import PythonWrapperCodegen
+
+    from torch_dml.inductor import lowerings
+    from torch_dml.inductor.scheduling import DmlScheduling
+
+    gpus = getattr(utils, "GPU_TYPES", None)
+    if isinstance(gpus, list) and DEVICE not in gpus:
+        gpus.append(DEVICE)
+    register_backend_for_device(DEVICE, DmlScheduling, PythonWrapperCodegen)
+    register_device_op_overrides(DEVICE, DmlOpOverrides())
+    _need_no_triton()
+    torch.compiler.config.cache_key_tag += f" torch_dml {_version()}"
+    lowerings.install()
+
+
+def _version() -> str:
+    """Return a digest of what writes kernels: programs that others wrote are not reused."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def compile_graph(graph: torch.fx.GraphModule, inputs: Any, settings: dict[str, Any]) -> Callable[..., Any]:
+    """Compile a graph of the device. Forward or backward graphs for which there is no kernel run
+    operator by operator, with a warning.
+    """
+    register()
+    from torch._functorch.aot_autograd import make_boxed_func
+    from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+
+    def compile_or_run(graph: torch.fx.GraphModule, inputs: Any, **options: Any) -> Any:
+        try:
+            return compile_fx_inner(graph, inputs, **options)
+        except Exception as error:
+            reason = _missing(error)
+            if reason is None:
+                raise
+        warnings.warn(
+            f"torch-dml cannot compile a graph yet, whose operators run one by one: {reason}", UserWarning, stacklevel=2
+        )
+        return make_boxed_func(graph.forward)
+
+    return compile_fx(graph, inputs, inner_compile=compile_or_run, config_patches={**SETTINGS, **settings})  # type: ignore[return-value]
+
+
+def _missing(error: BaseException | None) -> str | None:
+    """Return what an error says is not implemented for the device."""
+    while error is not None:
+        if isinstance(error, MissingKernelError):
+            return str(error)
+        error = getattr(error, "inner_exception", None) or error.__cause__
+    return None
+
+
+def _need_no_triton() -> None:
+    """Let the scheduler compile for this device where there is no Triton, which it asks all GPUs
+    for.
+    """
+    from torch._inductor.codegen.common import get_scheduling_for_device
+    from torch._inductor.scheduler import Scheduler
+
+    create = Scheduler.create_backend
+
+    @functools.wraps(create)
+    def create_backend(self: Any, device: Any) -> Any:
+        if device.type != DEVICE:
+            return create(self, device)
+        return get_scheduling_for_device(DEVICE)(self)  # type: ignore[misc]
+
+    Scheduler.create_backend = create_backend  # type: ignore[method-assign]

@@ -1,0 +1,67 @@
+"""What compiled programs call."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+from typing import Any
+
+import torch
+
+from torch_dml import engine
+from torch_dml.text_kernel import Kernel
+
+# A number in the low bytes of eight.
+_NUMBERS = {"i32": "i4x", "u32": "I4x", "i64": "q", "u64": "Q", "f32": "f4x", "f64": "d"}
+_GROUPS = struct.Struct("=3I")
+
+
+@functools.cache
+def _launch() -> Any:
+    """Return the engine's function, which takes arrays as bytes."""
+    function = engine.library()["dml_launch_values"]
+    function.argtypes = (ctypes.c_int32, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p)
+    function.restype = ctypes.c_int32
+    return function
+
+
+def _index_fault(device: int) -> tuple[int, int]:
+    """Return where a kernel reports an index out of range, and as which error."""
+    address, number = ctypes.c_uint64(), ctypes.c_uint32()
+    engine.call("dml_index_fault", device, ctypes.byref(address), ctypes.byref(number))
+    return address.value, number.value
+
+
+class Program:
+    """A kernel of a compiled program. Its arguments are not checked: Dynamo's guards have done
+    that.
+    """
+
+    def __init__(self, text: str) -> None:
+        """Parse a text and begin to compile it for the current device."""
+        self.kernel = Kernel(text)
+        params = self.kernel._params
+        self._tensors = [param["kind"] != "param" for param in params]
+        kinds = ["Q" if param["kind"] != "param" else _NUMBERS[param["dtype"]] for param in params]
+        self._pack = struct.Struct("=" + "".join(kinds)).pack
+        self._count = len(params)
+        self._reports = any(param["name"] == "fault" for param in params)
+        self._launch = _launch()
+
+    def __call__(self, *arguments: Any, groups: tuple[int, ...]) -> None:
+        """Enqueue a launch; `groups` are its workgroups in each dimension."""
+        device = next((x.device.index for x in arguments if isinstance(x, torch.Tensor)), 0)
+        values = [x.data_ptr() if t else x for x, t in zip(arguments, self._tensors, strict=False)]
+        if self._reports:
+            values += _index_fault(device)
+        counts = _GROUPS.pack(*groups, *(1,) * (3 - len(groups)))
+        status = self._launch(device, self.kernel._handle(device), self._pack(*values), self._count, counts)
+        if status != 0:
+            raise engine.error_of("dml_launch_values", status)
+
+
+@functools.lru_cache(maxsize=4096)
+def kernel(text: str) -> Program:
+    """Return a kernel, the same for the same text."""
+    return Program(text)

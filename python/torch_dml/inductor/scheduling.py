@@ -1,0 +1,40 @@
+"""How the device's kernels enter the program that Inductor writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch._inductor.codegen.common import BackendFeature
+from torch._inductor.codegen.simd import SIMDScheduling
+from torch._inductor.utils import get_kernel_metadata
+from torch._inductor.virtualized import V
+from torch.utils._ordered_set import OrderedSet
+
+from torch_dml.inductor.kernel import DmlKernel
+
+
+class DmlScheduling(SIMDScheduling):
+    """Fuses as for other GPUs, and writes kernels of the engine's language."""
+
+    kernel_type = DmlKernel
+
+    def __init__(self, scheduler: Any) -> None:
+        """Let the program import what its kernels need."""
+        super().__init__(scheduler)
+        if V.graph.wrapper_code is not None:
+            V.graph.wrapper_code.header.writeline("from torch_dml.inductor.runtime import kernel as dml_kernel")
+
+    @classmethod
+    def get_backend_features(cls, device: Any) -> OrderedSet[BackendFeature]:
+        return OrderedSet([BackendFeature.INPLACE_BUFFERS, BackendFeature.MASKED_SCATTER_WITH_INDEX])
+
+    def define_kernel(self, src_code: str, node_schedule: Any, kernel: DmlKernel) -> str:
+        """Define a kernel once for each text, and return its name."""
+        wrapper = V.graph.wrapper_code
+        if src_code not in wrapper.src_to_kernel:
+            name = f"dml_kernel_{wrapper.next_kernel_suffix()}"
+            wrapper.src_to_kernel[src_code] = name
+            origins, detailed = get_kernel_metadata(node_schedule, wrapper)
+            text = src_code.replace("KERNEL_NAME", name)
+            wrapper.define_kernel(name, f"dml_kernel('''\n{text}''')", f"{origins}\n{detailed}", gpu=False)
+        return wrapper.src_to_kernel[src_code]
