@@ -53,14 +53,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With TEST_SHARD=i/n only the smoke tests and part i of the others are run."""
+    """With TEST_SHARD=i/n only the smoke tests and part i of the others are run; with TEST_PART=i/n
+    the files of part i.
+    """
+
+    def is_in(part: str, name: str) -> bool:
+        number, parts = map(int, part.split("/"))
+        return zlib.crc32(name.encode()) % parts == number
+
+    chosen = items
     if shard := os.environ.get("TEST_SHARD"):
-        part, parts = map(int, shard.split("/"))
-        chosen = [
-            item
-            for item in items
-            if item.get_closest_marker("smoke") is not None or zlib.crc32(item.nodeid.encode()) % parts == part
-        ]
+        chosen = [item for item in chosen if item.get_closest_marker("smoke") is not None or is_in(shard, item.nodeid)]
+    if part := os.environ.get("TEST_PART"):
+        chosen = [item for item in chosen if is_in(part, item.nodeid.partition("::")[0])]
+    if len(chosen) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
         items[:] = chosen
 
