@@ -1,9 +1,8 @@
-"""torch.compile with the backends that run PyTorch's own operators."""
+"""torch.compile with each of its backends."""
 
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,8 +10,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch_dml import torch_compile
 
+from tests.compile.compiled import compiled
 from tests.support.compare import assert_same
 
 BACKENDS = ["eager", "aot_eager"]
@@ -113,62 +112,49 @@ def test_export() -> None:
     assert_same(program.module()(x), module(x).cpu())
 
 
-def default_backend(function: Any, **options: Any) -> Any:
-    """Compile with torch.compile's default backend, which warns that it does not compile."""
-    compiled = torch.compile(function, **options)
-
-    def call(*inputs: torch.Tensor) -> Any:
-        torch_compile._warn.cache_clear()
-        with warnings.catch_warnings(record=True) as found:
-            warnings.simplefilter("always")
-            result = compiled(*inputs)
-        said = [str(warning.message) for warning in found if "torch.compile has no compiler" in str(warning.message)]
-        assert len(said) <= 1
-        return result
-
-    return call
-
-
 @pytest.mark.smoke
 @pytest.mark.parametrize("mode", [None, "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"])
 def test_the_default_backend(mode: str | None) -> None:
     module = Block().to("dml")
     inputs = [torch.randn(2, n, 8) for n in (5, 5, 7)]
     expected = steps(copy.deepcopy(module), inputs)
-    compiled = default_backend(module, mode=mode)
-    compiled.parameters = module.parameters  # type: ignore[attr-defined]
-    assert_same(steps(compiled, inputs), expected)
+    run = compiled(module, mode=mode)
+    run.parameters = module.parameters  # type: ignore[attr-defined]
+    assert_same(steps(run, inputs), expected, rtol=1e-5)
 
 
 def test_the_default_backend_with_dynamic_shapes_and_no_inputs() -> None:
-    compiled = default_backend(lambda x: (x.sin() + x.shape[0]).sum(), dynamic=True)
+    run = compiled(lambda x: (x.sin() + x.shape[0]).sum(), dynamic=True)
     for n in (3, 4, 9):
-        assert_same(compiled(torch.ones(n, device="dml")), (torch.ones(n).sin() + n).sum())
-    assert default_backend(lambda: torch.zeros(3, device="dml") + 1)().tolist() == [1, 1, 1]
+        assert_same(run(torch.ones(n, device="dml")), (torch.ones(n).sin() + n).sum())
+    assert compiled(lambda: torch.zeros(3, device="dml") + 1)().tolist() == [1, 1, 1]
 
 
 def test_graphs_of_the_cpu_stay_with_their_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch._inductor import compile_fx
+    from torch_dml.inductor import registration
 
     taken = []
 
-    def compiler(graph: torch.fx.GraphModule, inputs: list[Any], **_: Any) -> Any:
-        taken.append(len(inputs))
+    def compiler(graph: torch.fx.GraphModule, inputs: list[Any], *_: Any, **__: Any) -> Any:
+        taken.append(inputs[0].device.type)
         return graph.forward
 
     monkeypatch.setattr(compile_fx, "compile_fx", compiler)
-    compiled = torch.compile(lambda x: x * 2 + 1)
-    assert compiled(torch.ones(2)).tolist() == [3, 3] and taken == [1]
-    assert compiled(torch.ones(2, device="dml")).tolist() == [3, 3] and taken == [1]
+    run = torch.compile(lambda x: x * 2 + 1)
+    assert run(torch.ones(2)).tolist() == [3, 3] and taken == ["cpu"]
+    monkeypatch.undo()
+    monkeypatch.setattr(registration, "compile_graph", compiler)
+    assert run(torch.ones(2, device="dml")).tolist() == [3, 3] and taken == ["cpu", "dml"]
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_flex_attention(compiled: bool) -> None:
+@pytest.mark.parametrize("compile_it", [False, True])
+def test_flex_attention(compile_it: bool) -> None:
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     q, k, v = (torch.randn(2, 2, 16, 8, device="dml", requires_grad=True) for _ in range(3))
     mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, 16, 16, device="dml")
-    function = default_backend(flex_attention) if compiled else flex_attention
+    function = compiled(flex_attention) if compile_it else flex_attention
     found = function(q, k, v, None, mask)
     double = [x.detach().cpu().double().requires_grad_() for x in (q, k, v)]
     expected = F.scaled_dot_product_attention(*double, is_causal=True)

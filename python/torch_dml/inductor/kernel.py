@@ -25,7 +25,7 @@ from torch_dml.inductor.index_expressions import IndexWriter
 from torch_dml.inductor.overrides import DmlOverrides, converted, rounded
 from torch_dml.inductor.reductions import Reduction, reduction
 from torch_dml.inductor.types import computed, is_narrow, stored
-from torch_dml.inductor.values import TextCSE, TextVariable, constant
+from torch_dml.inductor.values import Place, TextCSE, TextVariable, constant
 
 # Invocations of a workgroup.
 WORKGROUP = 256
@@ -96,9 +96,15 @@ class DmlKernel(SIMDKernel[TextVariable]):
         numel = V.graph.sizevars.simplify(self.features.reduction_numel)
         return numel.is_Integer and int(numel) <= WORKGROUP
 
-    def is_outside(self, buffer: IndentedBuffer) -> bool:
-        """Return whether what is written to a buffer now is outside the loops."""
-        return buffer is not self.compute or not self._in_loop()
+    def place_of(self, buffer: IndentedBuffer) -> Place:
+        """Return where what is written to a buffer now is."""
+        if buffer is self.indexing_code:
+            return Place.INDICES
+        if buffer is not self.compute:
+            return Place.BODY
+        if self.outside_loops:
+            return Place.BEHIND
+        return Place.LOOP if self._in_loop() else Place.BODY
 
     def _in_loop(self) -> bool:
         return bool(self.inside_reduction) and not self.persistent_reduction and not self.outside_loops
@@ -130,6 +136,15 @@ class DmlKernel(SIMDKernel[TextVariable]):
     def _write_positions(self) -> None:
         """Write the indices of the invocation's element, or row."""
         line, kind = self.header.writeline, self._index
+        loops = [tree.prefix for tree in self.range_trees if not tree.is_reduction]
+
+        # A dimension has at most 65,535 workgroups: the programs lay more of them out in two.
+        if self.rows is not None or len(loops) < 2:
+            line("%above: u32 = mul group.y, groups.x")
+            line("%groupx: u32 = add %above, group.x")
+        elif len(loops) == 2:
+            line("%above: u32 = mul group.z, groups.y")
+            line("%groupy: u32 = add %above, group.y")
 
         def position(prefix: str, group: str, width: int, local: str) -> None:
             line(
@@ -142,7 +157,6 @@ class DmlKernel(SIMDKernel[TextVariable]):
             line(f"%{prefix}index: {kind} = add %{prefix}first, %{prefix}local")
             self.positions[f"{prefix}index"] = f"%{prefix}index"
 
-        loops = [tree.prefix for tree in self.range_trees if not tree.is_reduction]
         if self.rows is not None:
             along, rows = self.rows.along, self.rows.rows
             if loops not in (["x"], []):
@@ -155,7 +169,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
             line(f"%rlocal: u32 = {far if self.rows.across else near}")
             line(f"%rowfirst: u32 = {'add %row, 0' if self.rows.across else f'mul %row, {along}'}")
             if loops:
-                position("x", "group.x", rows, "%row")
+                position("x", "%groupx", rows, "%row")
                 # Invocations without a row of their own compute the last one again, and store nothing.
                 line(f"%xmask: bool = lt %xindex, {self._numel('x')}")
                 line(f"%xlast: {kind} = sub {self._numel('x')}, 1:{kind}")
@@ -171,12 +185,12 @@ class DmlKernel(SIMDKernel[TextVariable]):
         if not loops:
             return
         if len(loops) == 1:
-            position(loops[0], "group.x", WORKGROUP, "local.x")
+            position(loops[0], "%groupx", WORKGROUP, "local.x")
         else:
             line(f"%tilex: u32 = rem local.x, {TILE}")
             line(f"%tiley: u32 = div local.x, {TILE}")
             position("x", "group.x", TILE, "%tilex")
-            position("y", "group.y", WORKGROUP // TILE, "%tiley")
+            position("y", "%groupy" if len(loops) == 2 else "group.y", WORKGROUP // TILE, "%tiley")
             if len(loops) == 3:
                 position("z", "group.z", 1, "0:u32")
         for prefix in loops:
@@ -246,7 +260,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
         text = self._write_index(self.prepare_indexing(expr), self.compute)
         value = constant(0, self.get_index_dtype_as_torch_dtype())
         value.text = value.name = text
-        value.outside = False
+        value.number = None
         return value
 
     def _element(self, index: sympy.Expr, buffer: IndentedBuffer, empty: bool = False) -> str:
@@ -264,16 +278,11 @@ class DmlKernel(SIMDKernel[TextVariable]):
         return self.cse.generate(buffer, instruction, dtype=torch.int64, kind=kind).text
 
     def codegen_iteration_ranges_entry(self, entry: IterationRangesEntry) -> None:
-        in_loop = entry.root.is_loop
-        buffer = self.indexing_code if in_loop else self.body
-        lines = IndentedBuffer()
-        prior, self.compute = self.compute, lines
-        try:
-            text = self._write_index(entry.expr, self.compute if in_loop else lines)
-        finally:
-            self.compute = prior
-        buffer.splice(lines)
-        self.positions[entry.name] = text
+        if entry.root.is_loop:
+            buffer = self.indexing_code
+        else:
+            buffer = self.body if self._in_loop() or self.outside_loops else self.compute
+        self.positions[entry.name] = self._write_index(entry.expr, buffer)
 
     def check_bounds(self, expr: sympy.Expr, size: sympy.Expr, lower: bool, upper: bool) -> None:
         """Write the report of an index out of range; the access is then one of element 0."""
@@ -311,7 +320,6 @@ class DmlKernel(SIMDKernel[TextVariable]):
         memory = self.args.input(name)
         if V.graph.is_unspec_arg(name):
             number = TextVariable(memory, ValueRanges.unknown(), dtype, ())
-            number.outside = True
             return number
         index = self.prepare_indexing(index)
         buffer = self._buffer_for(index)
@@ -454,12 +462,12 @@ class DmlKernel(SIMDKernel[TextVariable]):
     def _combine(self, of: Reduction, state: Sequence[str]) -> list[str]:
         """Write the combination of a row's invocations, and return the result, which all have."""
         assert self.rows is not None
-        tail = self.behind if self._in_loop() else self.compute
+        tail, place = (self.behind, Place.BEHIND) if self._in_loop() else (self.compute, Place.BODY)
         line = tail.writeline
 
         def load(memory: str, at: str, kind: str) -> str:
             variable = self.cse.newvar(dtype=torch.int64)
-            variable.outside = True
+            variable.place = place
             line(f"{variable.text}: {kind} = load {memory}[{at}]")
             return variable.text
 
@@ -480,7 +488,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
                 text = load(name, at, "u32" if kind == "bool" else kind)
                 if kind == "bool":
                     flag = self.cse.newvar(dtype=torch.bool)
-                    flag.outside = True
+                    flag.place = place
                     line(f"{flag.text}: bool = ne {text}, 0")
                     text = flag.text
                 found.append(text)
@@ -549,6 +557,9 @@ class DmlKernel(SIMDKernel[TextVariable]):
             self.body.splice(self.indexing_code)
             self.body.splice(self.compute)
         self.body.splice(self.behind)
+        for variable in self.cse.varname_map.values():
+            if variable.place == Place.BEHIND:
+                variable.place = Place.BODY
         for buffer in (self.indexing_code, self.compute, self.behind):
             buffer.clear()
 
@@ -647,7 +658,8 @@ def _outside(cse: TextCSE) -> Any:
     """Return the values that are visible behind the loops."""
     from torch.utils._ordered_set import OrderedSet
 
-    kept = OrderedSet([variable for variable in cse.varname_map.values() if variable.outside])
+    places = (Place.BODY, Place.BEHIND)
+    kept = OrderedSet([variable for variable in cse.varname_map.values() if variable.place in places])
     for results in cse.reduction_cache.values():
         kept |= OrderedSet(results if isinstance(results, tuple) else [results])
     return kept

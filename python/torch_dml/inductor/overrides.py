@@ -201,6 +201,16 @@ def converted(x: Operand, dtype: torch.dtype) -> TextVariable:
     return define(f"convert {x.text}", dtype)
 
 
+def element(x: Operand, dtype: torch.dtype) -> TextVariable:
+    """Return an operand as an element of the dtype: a number is rounded, as one that is compared or
+    chosen is.
+    """
+    number = x.number if isinstance(x, TextVariable) else x
+    if number is None or not (is_rounded(dtype) and dtype.is_floating_point):
+        return converted(x, dtype)
+    return constant(torch.tensor(number, dtype=dtype).item(), dtype)
+
+
 def rounded(x: TextVariable, dtype: torch.dtype) -> TextVariable:
     """Return a result as a value of its dtype."""
     return define(f"round_{stored(dtype)} {x.text}", dtype) if is_rounded(dtype) else x
@@ -215,7 +225,8 @@ def call(
     closed: bool = False,
 ) -> TextVariable:
     """Write a call of a function of the catalogue, of operands that meet in a dtype."""
-    texts = ", ".join(converted(x, dtype).text for x in operands)
+    convert = element if closed or result == torch.bool else converted
+    texts = ", ".join(convert(x, dtype).text for x in operands)
     # The dtype of an unrounded result is the one it is computed in.
     exact = result if closed or not is_rounded(result) else _UNROUNDED[computed(result)]
     value = define(f"call {name}{options} {texts}", exact)
@@ -289,7 +300,7 @@ class DmlOverrides(OpOverrides):
     @staticmethod
     def where(condition: Operand, x: Operand, y: Operand) -> TextVariable:
         dtype = dtype_of((x, y))
-        texts = [converted(condition, torch.bool), converted(x, dtype), converted(y, dtype)]
+        texts = [converted(condition, torch.bool), element(x, dtype), element(y, dtype)]
         return define(f"select {', '.join(text.text for text in texts)}", dtype)
 
     @staticmethod
@@ -321,8 +332,7 @@ class DmlOverrides(OpOverrides):
     def frexp(x: TextVariable) -> tuple[TextVariable, TextVariable]:
         dtype = dtype_of((x,))
         mantissa = call("frexp", (x,), dtype, dtype, closed=True)
-        exponent = call("frexp", (x,), dtype, dtype, " [result 1]", closed=True)
-        return mantissa, converted(exponent, torch.int32)
+        return mantissa, call("frexp", (x,), dtype, torch.int32, " [result 1]")
 
     @staticmethod
     def ldexp(x: Operand, exponent: Operand) -> TextVariable:
@@ -361,9 +371,9 @@ class DmlOverrides(OpOverrides):
     randn = randint64 = load_seed = rand
 
     @staticmethod
-    def call(name: str, *operands: Operand, dtype: torch.dtype) -> TextVariable:
+    def dml_call(*operands: Operand, function: str, dtype: torch.dtype) -> TextVariable:
         """A function of the catalogue that Inductor has no operation for."""
-        return call(name, operands, dtype, dtype)
+        return call(function, operands, dtype, dtype)
 
 
 for _name in _OF_FLOATS:

@@ -37,7 +37,7 @@ def register() -> None:
     from torch._inductor.codegen.common import register_backend_for_device, register_device_op_overrides
     from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 
-    from torch_dml.inductor import lowerings
+    from torch_dml.inductor import functions, lowerings, metas
     from torch_dml.inductor.scheduling import DmlScheduling
 
     gpus = getattr(utils, "GPU_TYPES", None)
@@ -47,7 +47,9 @@ def register() -> None:
     register_device_op_overrides(DEVICE, DmlOpOverrides())
     _need_no_triton()
     torch.compiler.config.cache_key_tag += f" torch_dml {_version()}"
+    functions.install()
     lowerings.install()
+    metas.install()
 
 
 def _version() -> str:
@@ -66,6 +68,8 @@ def compile_graph(graph: torch.fx.GraphModule, inputs: Any, settings: dict[str, 
     from torch._functorch.aot_autograd import make_boxed_func
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
+    from torch_dml.inductor import functions
+
     def compile_or_run(graph: torch.fx.GraphModule, inputs: Any, **options: Any) -> Any:
         try:
             return compile_fx_inner(graph, inputs, **options)
@@ -78,7 +82,12 @@ def compile_graph(graph: torch.fx.GraphModule, inputs: Any, settings: dict[str, 
         )
         return make_boxed_func(graph.forward)
 
-    return compile_fx(graph, inputs, inner_compile=compile_or_run, config_patches={**SETTINGS, **settings})  # type: ignore[return-value]
+    chosen = {**SETTINGS, **settings}
+    with torch._inductor.config.patch(chosen):
+        table = functions.decompositions()
+    return compile_fx(  # type: ignore[return-value]
+        graph, inputs, inner_compile=compile_or_run, config_patches=chosen, decompositions=table
+    )
 
 
 def _missing(error: BaseException | None) -> str | None:

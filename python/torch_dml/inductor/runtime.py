@@ -15,6 +15,8 @@ from torch_dml.text_kernel import Kernel
 # A number in the low bytes of eight.
 _NUMBERS = {"i32": "i4x", "u32": "I4x", "i64": "q", "u64": "Q", "f32": "f4x", "f64": "d"}
 _GROUPS = struct.Struct("=3I")
+# What every adapter has room for in a dimension.
+MOST_GROUPS = 65535
 
 
 @functools.cache
@@ -31,6 +33,19 @@ def _index_fault(device: int) -> tuple[int, int]:
     address, number = ctypes.c_uint64(), ctypes.c_uint32()
     engine.call("dml_index_fault", device, ctypes.byref(address), ctypes.byref(number))
     return address.value, number.value
+
+
+@functools.lru_cache(maxsize=4096)
+def _packed(groups: tuple[int, ...]) -> bytes:
+    """Return numbers of workgroups for three dimensions. Too many in the last of one or two
+    dimensions also take the next one.
+    """
+    *first, last = groups
+    if len(groups) < 3:
+        beyond = -(-last // MOST_GROUPS)
+        last = -(-last // beyond) if beyond else 0
+        return _GROUPS.pack(*first, last, max(beyond, 1), *(1,) * (1 - len(first)))
+    return _GROUPS.pack(*groups)
 
 
 class Program:
@@ -55,7 +70,7 @@ class Program:
         values = [x.data_ptr() if t else x for x, t in zip(arguments, self._tensors, strict=False)]
         if self._reports:
             values += _index_fault(device)
-        counts = _GROUPS.pack(*groups, *(1,) * (3 - len(groups)))
+        counts = _packed(groups)
         status = self._launch(device, self.kernel._handle(device), self._pack(*values), self._count, counts)
         if status != 0:
             raise engine.error_of("dml_launch_values", status)

@@ -21,8 +21,10 @@ class DmlScheduling(SIMDScheduling):
     def __init__(self, scheduler: Any) -> None:
         """Let the program import what its kernels need."""
         super().__init__(scheduler)
-        if V.graph.wrapper_code is not None:
-            V.graph.wrapper_code.header.writeline("from torch_dml.inductor.runtime import kernel as dml_kernel")
+        # Features are asked of a scheduling without a graph.
+        wrapper = getattr(V.graph, "wrapper_code", None)
+        if wrapper is not None:
+            wrapper.header.writeline("from torch_dml.inductor.runtime import kernel as dml_kernel")
 
     @classmethod
     def get_backend_features(cls, device: Any) -> OrderedSet[BackendFeature]:

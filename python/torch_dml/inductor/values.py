@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import torch
@@ -11,6 +12,21 @@ from torch._inductor.virtualized import OpsValue, V
 from torch.utils._sympy.value_ranges import ValueRanges
 
 from torch_dml.inductor.types import computed, literal
+
+
+class Place(enum.Enum):
+    """Where a value is defined: a loop over a row consists of what computes indices and of the
+    rest, and the body continues behind it.
+    """
+
+    BODY = enum.auto()
+    INDICES = enum.auto()
+    LOOP = enum.auto()
+    BEHIND = enum.auto()
+
+    def is_visible_at(self, place: Place) -> bool:
+        """Return whether a value that is defined here may be used there."""
+        return self in (Place.BODY, place) or (self, place) == (Place.INDICES, Place.LOOP)
 
 
 class TextVariable(CSEVariable):
@@ -28,13 +44,15 @@ class TextVariable(CSEVariable):
         """Name a value of a dtype."""
         super().__init__(name, bounds, dtype, shape)
         self.text = f"%{name}"
-        # Whether it is defined outside the loops, and so visible in all that follows.
-        self.outside = False
+        self.place = Place.BODY
+        # The number that a literal stands for. Beside 16-bit elements it is a float32, as it is in
+        # the operators' arithmetic.
+        self.number: bool | float | None = None
 
     def seen_as(self, dtype: torch.dtype) -> TextVariable:
         """Return the same value, of another dtype that is computed in the same type."""
         seen = TextVariable(self.name, self.bounds, dtype, self.shape)
-        seen.text, seen.outside = self.text, self.outside
+        seen.text, seen.place = self.text, self.place
         return seen
 
 
@@ -43,7 +61,7 @@ def constant(value: bool | float, dtype: torch.dtype) -> TextVariable:
     text = literal(value, dtype)
     variable = TextVariable(text, ValueRanges.unknown(), dtype, ())
     variable.text = text
-    variable.outside = True
+    variable.number = value
     return variable
 
 
@@ -74,12 +92,12 @@ class TextCSE(CSE[TextVariable, str]):
         assert isinstance(expr, str), expr
         assert dtype is not None, expr
         kind = kind or computed(dtype)
-        outside = V.kernel.is_outside(buffer)
+        place = V.kernel.place_of(buffer)
         key = f"{kind} {dtype} {expr}"
         variable = self.try_get(key)
-        if variable is None or (outside and not variable.outside):
+        if variable is None or not variable.place.is_visible_at(place):
             variable = self.newvar(bounds, dtype, shape)
-            variable.outside = outside
+            variable.place = place
             self.put(key, variable)
             buffer.writeline(f"{variable.text}: {kind} = {expr}")
         else:

@@ -1,0 +1,55 @@
+"""Shapes and strides of results on the device, where torch does not know them."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+from torch._prims_common import suggest_memory_format
+
+from torch_dml.backend import DEVICE
+
+_library: list[torch.library.Library] = []
+
+
+def install() -> None:
+    """Tell torch, once."""
+    from torch import _meta_registrations
+
+    hint = _meta_registrations.device_hint
+
+    @functools.wraps(hint)
+    def device_hint(tensor: Any) -> str:
+        # Results have the strides that torch gives meta tensors, which are CUDA's.
+        found = hint(tensor)
+        return "cuda" if found == DEVICE else found
+
+    _meta_registrations.device_hint = device_hint
+
+    of_convolution = torch._C._conv_determine_backend_memory_format
+
+    @functools.wraps(of_convolution)
+    def memory_format(input: torch.Tensor, weight: torch.Tensor, backend: Any) -> torch.memory_format:
+        if input.device.type != DEVICE:
+            return of_convolution(input, weight, backend)
+        formats = [suggest_memory_format(tensor) for tensor in (input, weight)]
+        return next((found for found in formats if found != torch.contiguous_format), torch.contiguous_format)
+
+    torch._C._conv_determine_backend_memory_format = memory_format
+
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("_scaled_dot_product_fused_attention_overrideable_backward", _attention_backward, "Meta")
+    _library.append(library)
+
+
+def _attention_backward(
+    grad: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    *arguments: Any,
+    scale: float | None = None,
+) -> tuple[torch.Tensor | None, ...]:
+    """The gradients have the layouts of their inputs; there is none of a mask."""
+    return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value), None

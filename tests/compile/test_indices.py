@@ -1,0 +1,50 @@
+"""Indices that are read from tensors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.compile.compiled import compiled, same_bits
+
+
+def test_gathers() -> None:
+    def function(x: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x[i] * 2, x.gather(1, i[:, None].abs()), x.index_select(0, i.abs()) + 1, F.embedding(i.abs(), x).sin()
+
+    x, i = torch.randn(6, 8, device="dml"), torch.tensor([1, -2, 0, 5, -4, 3], device="dml")
+    assert same_bits(compiled(function)(x, i), function(x, i))
+
+
+def test_scatters() -> None:
+    def function(x: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x.clone()
+        y[i] = 3.0
+        return y * 2, x.index_add(0, i, x[:3]), x.scatter_add(0, i[:, None].expand(3, 8), x)
+
+    x, i = torch.randn(6, 8, device="dml"), torch.tensor([1, 1, 4], device="dml")
+    assert same_bits(compiled(function)(x, i), function(x, i))
+
+
+@pytest.mark.parametrize("index", [6, -7])
+def test_an_index_out_of_range_is_an_error(index: int) -> None:
+    run = compiled(lambda x, i: x[i] + 1)
+    x = torch.randn(6, 8, device="dml")
+    assert run(x, torch.tensor([5, -6], device="dml")).shape == (2, 8)
+    with pytest.raises(IndexError, match="a compiled graph: index .* is out of bounds for dimension 0 with size 6"):
+        run(x, torch.tensor([0, index], device="dml"))
+        torch.accelerator.synchronize()
+    assert run(x, torch.tensor([5, -6], device="dml")).shape == (2, 8)
+
+
+def test_pooling_and_resizing_with_gradients() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return F.interpolate(F.max_pool2d(x, 3, 2, 1), scale_factor=2).square()
+
+    x = torch.randn(2, 3, 16, 16, device="dml", requires_grad=True)
+    results = []
+    for run in (function, compiled(function)):
+        y = run(x)
+        results.append((y, *torch.autograd.grad(y.sum(), x)))
+    assert same_bits(results[0], results[1])
