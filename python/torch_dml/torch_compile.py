@@ -11,7 +11,7 @@ import torch
 from torch.torch_version import TorchVersion
 from torch.utils._pytree import tree_leaves
 
-from torch_dml import device
+from torch_dml import device, metas
 from torch_dml.backend import DEVICE
 from torch_dml.on_import import when_imported
 
@@ -30,6 +30,7 @@ def install() -> None:
         return compile_graph(graph, inputs, self.config)
 
     wrapper.__call__ = call
+    metas.install()
     when_imported("torch.nn.attention.flex_attention", _admit_to_flex_attention)
     if TorchVersion(torch.__version__) < "2.12":
         when_imported("torch._subclasses.fake_tensor", _let_fake_mode_use_the_device)

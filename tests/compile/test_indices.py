@@ -32,7 +32,7 @@ def test_an_index_out_of_range_is_an_error(index: int) -> None:
     run = compiled(lambda x, i: x[i] + 1)
     x = torch.randn(6, 8, device="dml")
     assert run(x, torch.tensor([5, -6], device="dml")).shape == (2, 8)
-    with pytest.raises(IndexError, match="a compiled graph: index .* is out of bounds for dimension 0 with size 6"):
+    with pytest.raises(IndexError, match=r"a compiled graph: index .* is out of bounds for dimension 0 with size 6"):
         run(x, torch.tensor([0, index], device="dml"))
         torch.accelerator.synchronize()
     assert run(x, torch.tensor([5, -6], device="dml")).shape == (2, 8)

@@ -27,7 +27,7 @@ class Language(nn.Module):
         q, k, v = self.qkv(self.norm(x)).view(*x.shape[:2], 3, 4, 4).permute(2, 0, 3, 1, 4)
         x = x + F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(x.shape)
         x = x + F.dropout(self.down(F.gelu(self.up(x))), 0.1, self.training)
-        return x @ self.embedding.weight.t()
+        return F.linear(x, self.embedding.weight)
 
 
 def pictures() -> nn.Module:
@@ -89,7 +89,8 @@ def test_language(autocast: bool) -> None:
 def test_pictures(layout: torch.memory_format, autocast: bool) -> None:
     x = torch.randn(4, 3, 16, 16).to("dml", memory_format=layout)
     batches = [(x, torch.arange(4, device="dml"))] * 4
-    compare(pictures().to(memory_format=layout), batches, autocast, 5e-2 if autocast else 1e-4)
+    module = pictures().to(memory_format=layout)  # type: ignore[call-overload]
+    compare(module, batches, autocast, 5e-2 if autocast else 1e-4)
 
 
 def test_inference() -> None:
@@ -120,7 +121,6 @@ def test_an_exported_program_is_compiled() -> None:
 
 
 def test_what_cannot_be_compiled_runs_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    from torch_dml.inductor import reductions
     from torch_dml.inductor.errors import MissingKernelError
 
     def missing(name: str, dtype: torch.dtype) -> None:
@@ -130,4 +130,4 @@ def test_what_cannot_be_compiled_runs_with_a_warning(monkeypatch: pytest.MonkeyP
     x = torch.randn(10, 20, device="dml")
     with pytest.warns(UserWarning, match="cannot compile a graph yet.*: the reduction sum"):
         found = torch.compile(lambda x: x.sum(1))(x)
-    assert torch.equal(found, x.sum(1)) and reductions.reduction is not missing
+    assert torch.equal(found, x.sum(1))

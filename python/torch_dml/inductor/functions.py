@@ -107,7 +107,7 @@ def install() -> None:
         (shape_propagation.ShapePropagationOpsHandler, _shape),
         (ops_handler.DefaultHandler, _call),
     ):
-        handler.dml_call = result  # type: ignore[attr-defined]
+        handler.dml_call = result
     for operator, of in FUNCTIONS.items():
         lowered = lowering.lowerings.get(operator)
         lower = _lowered(of, lowered)

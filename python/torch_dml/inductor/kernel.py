@@ -60,6 +60,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
 
     overrides = DmlOverrides  # type: ignore[assignment]
     pexpr = PythonPrinter().doprint
+    cse: TextCSE
 
     def __init__(self, tiling: dict[str, sympy.Expr], **options: Any) -> None:
         """Begin a kernel over these dimensions."""

@@ -22,6 +22,16 @@ SETTINGS: dict[str, Any] = {
     "emulate_precision_casts": True,
 }
 
+# What modes ask for, and what this device does otherwise or not yet: the engine tunes products
+# itself, and compiled programs are not captured.
+REFUSED: dict[str, Any] = {
+    "max_autotune": False,
+    "max_autotune_gemm": False,
+    "max_autotune_pointwise": False,
+    "coordinate_descent_tuning": False,
+    "triton.cudagraphs": False,
+}
+
 
 @functools.cache
 def register() -> None:
@@ -37,7 +47,7 @@ def register() -> None:
     from torch._inductor.codegen.common import register_backend_for_device, register_device_op_overrides
     from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 
-    from torch_dml.inductor import functions, lowerings, metas
+    from torch_dml.inductor import functions, lowerings
     from torch_dml.inductor.scheduling import DmlScheduling
 
     gpus = getattr(utils, "GPU_TYPES", None)
@@ -49,7 +59,6 @@ def register() -> None:
     torch.compiler.config.cache_key_tag += f" torch_dml {_version()}"
     functions.install()
     lowerings.install()
-    metas.install()
 
 
 def _version() -> str:
@@ -82,7 +91,7 @@ def compile_graph(graph: torch.fx.GraphModule, inputs: Any, settings: dict[str, 
         )
         return make_boxed_func(graph.forward)
 
-    chosen = {**SETTINGS, **settings}
+    chosen = {**SETTINGS, **settings, **REFUSED}
     with torch._inductor.config.patch(chosen):
         table = functions.decompositions()
     return compile_fx(  # type: ignore[return-value]
@@ -95,7 +104,7 @@ def _missing(error: BaseException | None) -> str | None:
     while error is not None:
         if isinstance(error, MissingKernelError):
             return str(error)
-        error = getattr(error, "inner_exception", None) or error.__cause__
+        error = getattr(error, "inner_exception", None) or error.__cause__ or error.__context__
     return None
 
 

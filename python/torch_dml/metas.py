@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import functools
+from types import ModuleType
 from typing import Any
 
 import torch
-from torch._prims_common import suggest_memory_format
 
 from torch_dml.backend import DEVICE
+from torch_dml.on_import import when_imported
 
 _library: list[torch.library.Library] = []
 
 
 def install() -> None:
-    """Tell torch, once."""
-    from torch import _meta_registrations
-
-    hint = _meta_registrations.device_hint
-
-    @functools.wraps(hint)
-    def device_hint(tensor: Any) -> str:
-        # Results have the strides that torch gives meta tensors, which are CUDA's.
-        found = hint(tensor)
-        return "cuda" if found == DEVICE else found
-
-    _meta_registrations.device_hint = device_hint
+    """Tell torch, once. Whatever traces with fake tensors asks."""
+    when_imported("torch._meta_registrations", _have_strides_of_cuda)
 
     of_convolution = torch._C._conv_determine_backend_memory_format
 
@@ -33,6 +24,8 @@ def install() -> None:
     def memory_format(input: torch.Tensor, weight: torch.Tensor, backend: Any) -> torch.memory_format:
         if input.device.type != DEVICE:
             return of_convolution(input, weight, backend)
+        from torch._prims_common import suggest_memory_format
+
         formats = [suggest_memory_format(tensor) for tensor in (input, weight)]
         return next((found for found in formats if found != torch.contiguous_format), torch.contiguous_format)
 
@@ -41,6 +34,18 @@ def install() -> None:
     library = torch.library.Library("aten", "IMPL")
     library.impl("_scaled_dot_product_fused_attention_overrideable_backward", _attention_backward, "Meta")
     _library.append(library)
+
+
+def _have_strides_of_cuda(module: ModuleType) -> None:
+    """Results have the strides that torch gives meta tensors, which are CUDA's."""
+    hint = module.device_hint
+
+    @functools.wraps(hint)
+    def device_hint(tensor: Any) -> str:
+        found: str = hint(tensor)
+        return "cuda" if found == DEVICE else found
+
+    module.device_hint = device_hint  # type: ignore[attr-defined]
 
 
 def _attention_backward(
