@@ -171,7 +171,8 @@ class DmlKernel(SIMDKernel[TextVariable]):
             line(f"%rowfirst: u32 = {'add %row, 0' if self.rows.across else f'mul %row, {along}'}")
             if loops:
                 position("x", "%groupx", rows, "%row")
-                # Invocations without a row of their own compute the last one again, and store nothing.
+                # Invocations without a row of their own compute the last one again, and store
+                # nothing.
                 line(f"%xmask: bool = lt %xindex, {self._numel('x')}")
                 line(f"%xlast: {kind} = sub {self._numel('x')}, 1:{kind}")
                 line(f"%xheld: {kind} = min %xindex, %xlast")

@@ -59,7 +59,9 @@ mod tests {
     use dml_kernel::interpret::{Argument, run};
 
     fn text(definition: &str) -> String {
-        format!("kernel k [1, 1, 1] {{ output @y: f32 input @x: f32 %x: f32 = load @x[0] {definition} store @y[0], %y }}")
+        format!(
+            "kernel k [1, 1, 1] {{ output @y: f32 input @x: f32 %x: f32 = load @x[0] {definition} store @y[0], %y }}"
+        )
     }
 
     #[test]

@@ -135,8 +135,8 @@
 //! ## Calls
 //!
 //! `%y: f32 = call gelu [flag 0, of bf16, result 1] %x, 0.5` calls a function of the program that
-//! has the text parsed ([`Kernel::from_text`]); it is expanded like those of the library. Options in
-//! brackets are words, each with a word or a number. A literal has the type of the result, and
+//! has the text parsed ([`Kernel::from_text`]); it is expanded like those of the library. Options
+//! in brackets are words, each with a word or a number. A literal has the type of the result, and
 //! behind the first argument that argument's.
 //!
 //! ## Lowered kernels

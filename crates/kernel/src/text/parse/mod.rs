@@ -5,10 +5,10 @@ mod instructions;
 mod statements;
 mod tokens;
 
-use super::{Functions, Wrong};
 use super::lex::{Kind, Token};
 use super::literal::bits_of;
 use super::names::*;
+use super::{Functions, Wrong};
 use crate::builder::{Builder, Value};
 use crate::dtype::DType;
 use crate::ir::*;
