@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from multiprocessing import active_children
 
 import pytest
 import torch
 
-from tests.fuzz import cases, families, known, report, snippet
+from tests.fuzz import cases, families, known, report, snippet, work
 from tests.fuzz.calls import BACKWARD, DOUBLE, FORWARD, Call, Variant, execute
 from tests.fuzz.cases import Case
 from tests.fuzz.judging import Difference
@@ -505,6 +506,22 @@ class TestReference:
                 assert reference.answer().error is None
         finally:
             reference.stop()
+
+
+class TestWork:
+    def test_a_start_is_no_part_of_a_case(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A case has a limit of time, which on a busy machine the start alone exceeds."""
+        monkeypatch.setattr(work, "_reference", None)
+        one, before = work.Work("cpu"), set(active_children())
+        one.prepare(0)
+        assert work._reference is not None
+        try:
+            started = set(active_children()) - before
+            assert len(started) == 1 and work._reference._ready
+            assert not one.perform(0).differs
+            assert set(active_children()) - before == started
+        finally:
+            work._reference.stop()
 
 
 class TestKnown:

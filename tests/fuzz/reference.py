@@ -35,6 +35,7 @@ def serve(connection: Connection, parent: int, make: Callable[[int], cases.Case]
 
     threading.Thread(target=watch, daemon=True).start()
     torch.set_num_threads(1)
+    cases.subjects()  # What takes seconds is no part of the first case.
     connection.send(None)
     case = None
     while True:
@@ -48,23 +49,35 @@ def serve(connection: Connection, parent: int, make: Callable[[int], cases.Case]
 
 
 class Reference:
-    """The process, which is started at the first request."""
+    """The process, which is started at the first request at the latest."""
 
     def __init__(self, timeout: float, make: Callable[[int], cases.Case] = cases.make) -> None:
         """`timeout` is in seconds for a call; `make` is pickled."""
         self.timeout, self.make = timeout, make
         self._process: SpawnProcess | None = None
         self._connection: Connection
+        self._ready = False
 
-    def ask(self, number: int, variant: Variant) -> None:
-        """Start running a case; the outcome is fetched later. One case at a time."""
+    def start(self) -> None:
+        """Start the process if there is none, without waiting for it."""
         if self._process is None:
             context = multiprocessing.get_context("spawn")
             self._connection, theirs = context.Pipe()
             self._process = context.Process(target=serve, args=(theirs, os.getpid(), self.make), daemon=True)
             self._process.start()
+            self._ready = False
             theirs.close()
+
+    def wait(self) -> None:
+        """Wait until the process can run cases. Raises ReferenceFailed."""
+        self.start()
+        if not self._ready:
             self._receive(START_SECONDS)
+            self._ready = True
+
+    def ask(self, number: int, variant: Variant) -> None:
+        """Start running a case; the outcome is fetched later. One case at a time."""
+        self.wait()
         try:
             self._connection.send((number, variant))
         except OSError as error:

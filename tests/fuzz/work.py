@@ -6,6 +6,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
@@ -13,7 +14,7 @@ import torch
 from ..opinfo.worker import DEVICE_LOST
 from ..support import workers
 from . import cases
-from .reference import Reference
+from .reference import Reference, ReferenceFailed
 from .trial import Finding, run_case
 
 CRASH, HANG = "crash", "hang"
@@ -29,13 +30,21 @@ class Work:
     device: str
 
     def prepare(self, number: int) -> None:
-        """Nothing to prepare."""
-
-    def perform(self, number: int) -> Finding:
-        """Run the case of a number."""
+        """Start what a case needs besides itself: the CPU's process, the list of operators, and the
+        device, which on a busy machine and on a GPU that is played takes minutes.
+        """
         global _reference
         if _reference is None:
             _reference = Reference(CPU_SECONDS)
+            _reference.start()
+            cases.subjects()
+            torch.ones(1, device=self.device).cpu()
+        with suppress(ReferenceFailed):  # The case meets it again, and says so.
+            _reference.wait()
+
+    def perform(self, number: int) -> Finding:
+        """Run the case of a number."""
+        assert _reference is not None
         return run_case(number, torch.device(self.device), _reference)
 
     def crashed(self, number: int, message: str) -> Finding:
