@@ -288,17 +288,10 @@ impl Queue {
             let (code, to, from) = (operation >> 20, operation >> 10 & 0x3ff, operation & 0x3ff);
             match code {
                 0 => {}
-                // LOAD, LOADINV, LOAD0, LOAD1
+                // LOAD, LOADINV, LOAD0, LOAD1: the latter is all ones, as 0x400 inverts each.
                 0x080 | 0x480 | 0x081 | 0x481 => {
-                    let value = match code & 0xff {
-                        0x81 => 0,
-                        _ => self.general(from)?,
-                    };
-                    let value = match code {
-                        0x480 => !value,
-                        0x481 => 1,
-                        _ => value,
-                    };
+                    let value = if code & 0xff == 0x81 { 0 } else { self.general(from)? };
+                    let value = if code & 0x400 != 0 { !value } else { value };
                     *inputs.get_mut((to as usize).wrapping_sub(0x20))? = value;
                 }
                 0x100..=0x104 => {
@@ -411,4 +404,29 @@ impl Queue {
 /// The clock of timestamps: 19.2 MHz.
 fn clock() -> u64 {
     (crate::shim::now() as u64 / 1000) * 192 / 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arithmetic_of_registers() {
+        let mut queue = Queue::new(Arc::default(), Arc::default(), None, Arc::default());
+        queue.set(register::GENERAL, 5);
+        let operation = |code: u32, to: u32, from: u32| code << 20 | to << 10 | from;
+        let (load, invert, ones, and, store) = (0x080, 0x480, 0x481, 0x102, 0x180);
+        let (a, b, sum) = (0x20, 0x21, 0x31);
+        // The inverse of register 0 and all ones, into register 1.
+        let operations =
+            [operation(invert, a, 0), operation(ones, b, 0), operation(and, 0, 0), operation(store, 1, sum)];
+        assert_eq!(queue.math(&operations), Some(()));
+        assert_eq!(queue.general(1), Some(!5));
+        // Both add up to all ones, of which nothing is left over.
+        let operations =
+            [operation(load, a, 0), operation(load, b, 1), operation(0x100, 0, 0), operation(store, 2, sum)];
+        assert_eq!(queue.math(&operations), Some(()));
+        assert_eq!(queue.general(2), Some(u64::MAX));
+        assert_eq!(queue.math(&[operation(0x7ff, 0, 0)]), None);
+    }
 }
