@@ -105,6 +105,28 @@ fn integers() {
     }
 }
 
+/// The sign of a whole number is changed before it becomes a float: zero has none.
+#[test]
+fn negative_whole_numbers_as_floats() {
+    for (to, minus_one) in [(Type::F, 0xbf80_0000u64), (Type::HF, 0xbc00), (Type::DF, 0xbff0_0000_0000_0000)] {
+        for from in [Type::D, Type::W, Type::Q] {
+            for (word, expected) in [(0, 0), (1, minus_one)] {
+                let mut it = instruction(Operation::Mov, to, &[value(word, from)]);
+                it.source[0].negate = true;
+                let mut thread = Thread::new(0xff);
+                thread.set_word(file::CONTROL, 0x4c0);
+                compute(&it, &mut thread).expect("carried out");
+                let bits = u64::from(thread.word(324)) << 32 | u64::from(thread.word(320));
+                let mask = u64::MAX >> (64 - 8 * to.bytes());
+                assert_eq!(bits & mask, expected, "{word} of {from:?} as {to:?}");
+            }
+        }
+    }
+    let mut float = instruction(Operation::Mov, Type::HF, &[value(0, Type::F)]);
+    float.source[0].negate = true;
+    assert_eq!(result(&float) & 0xffff, 0x8000);
+}
+
 #[test]
 fn floats() {
     use Operation::*;

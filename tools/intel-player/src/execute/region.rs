@@ -226,8 +226,11 @@ impl Thread {
         if source.absolute {
             row.iter_mut().for_each(|value| *value = value.abs());
         }
-        if source.negate {
+        if source.negate && source.kind.is_float() {
             row.iter_mut().for_each(|value| *value = -*value);
+        } else if source.negate {
+            // Before it was a float, where zero has no sign.
+            row.iter_mut().for_each(|value| *value = 0.0 - *value);
         }
         Ok(row)
     }
@@ -249,7 +252,11 @@ impl Thread {
             };
             row.iter_mut().for_each(|value| {
                 *value = if source.absolute { value.abs() } else { *value };
-                *value = if source.negate { -*value } else { *value };
+                *value = match (source.negate, source.kind.is_float()) {
+                    (false, _) => *value,
+                    (true, true) => -*value,
+                    (true, false) => 0.0 - *value,
+                };
             });
             return Ok(row);
         }
