@@ -1,9 +1,10 @@
 //! Random numbers with TensorFlow's own bits: those of its CPU for the same seed, but for the last
 //! digits of normal samples. `Multinomial` has others, as on CUDA.
 
-use super::dtypes::{FLOATS, INDICES};
-use super::{Attributes, Call, Operator};
+use crate::c_api::Attributes;
 use crate::error::Result;
+use crate::kernel::{Call, Operator};
+use crate::operators::common::dtypes::{FLOATS, INDICES};
 use crate::require;
 use dml_compute::dtype::accumulator;
 use dml_compute::movement::copy;

@@ -3,9 +3,10 @@
 use super::network::{Network, Sizes, VERSIONS, Version};
 use super::order::Order;
 use super::parameters::Parameters;
+use crate::c_api::Attributes;
 use crate::error::Result;
-use crate::operators::dtypes::FLOATS;
-use crate::operators::{Attributes, Call, Operator};
+use crate::kernel::{Call, Operator};
+use crate::operators::common::dtypes::FLOATS;
 use crate::require;
 use dml_compute::matmul::product::Product;
 use dml_compute::movement::copy;

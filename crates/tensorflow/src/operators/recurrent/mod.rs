@@ -9,7 +9,7 @@ mod network;
 mod order;
 mod parameters;
 
-use super::Operator;
+use crate::kernel::Operator;
 
 /// The operators of this folder.
 pub fn operators() -> Vec<Operator> {

@@ -1,7 +1,8 @@
 //! What a node says of its network, and the sizes that its inputs have.
 
+use crate::c_api::Attributes;
 use crate::error::{Error, Result};
-use crate::operators::{Attributes, Call};
+use crate::kernel::Call;
 use crate::require;
 use dml_compute::View;
 use dml_compute::recurrent::gates::Cell;

@@ -6,9 +6,10 @@
 //! operators have reset before update, as cuDNN.
 
 use super::network::{Network, Sizes, VERSIONS};
+use crate::c_api::Attributes;
 use crate::error::Result;
-use crate::operators::dtypes::FLOATS;
-use crate::operators::{Attributes, Call, Operator};
+use crate::kernel::{Call, Operator};
+use crate::operators::common::dtypes::FLOATS;
 use crate::require;
 use dml_compute::movement::copy;
 use dml_compute::recurrent::gates::Cell;
