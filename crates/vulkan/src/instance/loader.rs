@@ -23,6 +23,8 @@ const LOADER: &str = "Vulkan loader";
 
 impl Instance {
     pub(crate) fn load() -> Result<Self, Error> {
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        super::drivers::keep_from_foreign_llvm();
         // SAFETY: loading the system's Vulkan loader runs its initialisers, which is its purpose,
         // and it has the functions of the specification. It is never unloaded: `entry` keeps it,
         // and the adapters, which live as long as the process, keep the instance.
