@@ -275,7 +275,7 @@ tables: test-system
 	WRITE=1 cargo test --package dml-aten --package dml-compute --lib is_what_the_table_says
 
 # The crates that have rustdoc.
-documented := -p dml-environment -p dml-gpu -p dml-kernel -p dml-vulkan -p dml-engine -p dml-compute -p dml-aten -p dml-torch \
+documented := -p dml-environment -p dml-log -p dml-gpu -p dml-kernel -p dml-vulkan -p dml-engine -p dml-compute -p dml-aten -p dml-torch \
 	-p dml-tensorflow
 
 .PHONY: lint

@@ -1,5 +1,8 @@
 //! The log on stderr, filtered by `TORCH_DML_LOG` (`debug`, `dml_engine=trace`, `dml::call=trace`,
-//! ...); warnings by default.
+//! ...); warnings by default. PyTorch and TensorFlow have no subscriber of `tracing`, so their
+//! libraries start this one.
+
+#![forbid(unsafe_code)]
 
 use dml_environment::LOG;
 use std::io::IsTerminal;

@@ -3,7 +3,6 @@
 use crate::abi::Status;
 use crate::error::{Failure, guard, guard_value};
 use crate::generator::DEFAULT_SEED;
-use crate::log;
 use dml_engine::interface::{ReadRange, WriteRange};
 use dml_engine::{AdapterKind, AddressRange, ArgumentBlock, Device, Interface, parameters};
 use dml_environment::SOFTWARE;
@@ -74,7 +73,7 @@ fn warn_of_software(device: &Device) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_device_count(count: *mut i32) -> i32 {
     guard(|| {
-        log::start();
+        dml_log::start();
         let n = dml_engine::device_count()?;
         // SAFETY: the contract's places.
         unsafe { count.write(n as i32) };

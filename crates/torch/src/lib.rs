@@ -34,7 +34,6 @@ pub mod graph;
 pub mod handle;
 pub mod host;
 pub mod kernel;
-mod log;
 pub mod measure;
 pub mod memory;
 mod message;

@@ -43,6 +43,7 @@ fn information() -> Value {
 /// device, and needs no TensorFlow. [`dml_tensorflow_free`] frees the text; null if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_tensorflow_information() -> *mut c_char {
+    dml_log::start();
     let text = std::panic::catch_unwind(|| information().to_string()).ok();
     text.and_then(|text| CString::new(text).ok()).map_or(std::ptr::null_mut(), CString::into_raw)
 }

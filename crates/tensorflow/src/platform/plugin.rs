@@ -73,6 +73,7 @@ unsafe extern "C" fn destroy_platform_fns(_: *mut PlatformFunctions) {}
 pub unsafe extern "C" fn SE_InitPlugin(registration: *mut Registration, status: raw::Status) {
     // SAFETY: TensorFlow's structures, during its call.
     unsafe {
+        dml_log::start();
         let registration = &mut *registration;
         (registration.major_version, registration.minor_version, registration.patch_version) = (0, 0, 1);
         registration.platform.write(Platform {
