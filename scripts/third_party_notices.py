@@ -2,7 +2,7 @@
 """Write THIRD-PARTY-NOTICES.txt, which is in every wheel, or check with --check that it is current.
 
 It has the notices of code that is linked into the libraries or that they are derived from: the
-texts in scripts/notices, and the licence of every crate that the engine links on some platform.
+texts in scripts/notices, and the licence of every crate that one of these links on some platform.
 Crates that run only during compilation (procedural macros, build scripts) are not in it. For a
 crate that offers several licences the first in the list below is used.
 """
@@ -20,8 +20,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 NOTICES = ROOT / "THIRD-PARTY-NOTICES.txt"
 TEXTS = ROOT / "scripts" / "notices"
-# The crate that is built as the engine, and Rust's names of the wheels' platforms.
-ENGINE = "dml-torch"
+# The crates that are built as libraries, for PyTorch and TensorFlow, and Rust's names of the
+# wheels' platforms.
+LIBRARIES = ("dml-torch", "dml-tensorflow")
 PLATFORMS = (
     "x86_64-unknown-linux-gnu",
     "aarch64-unknown-linux-gnu",
@@ -47,12 +48,14 @@ Written by scripts/third_party_notices.py, from Cargo.lock and scripts/notices.
 
 
 def linked(platform: str) -> dict[str, dict[str, Any]]:
-    """Return the packages from registries that are linked into the engine on a platform, by id."""
+    """Return the packages from registries that are linked into the libraries on a platform, by
+    id.
+    """
     command = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", platform]
     found = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
     packages = {package["id"]: package for package in found["packages"]}
     nodes = {node["id"]: node for node in found["resolve"]["nodes"]}
-    left = [name for name, package in packages.items() if package["name"] == ENGINE]
+    left = [name for name, package in packages.items() if package["name"] in LIBRARIES]
     seen: dict[str, dict[str, Any]] = {}
     while left:
         name = left.pop()

@@ -12,10 +12,14 @@ mod graph_passes;
 mod information;
 mod memory;
 mod plugin;
+mod profile;
+mod profiler;
 mod raw;
 mod streams;
+mod xspace;
 
 pub use graph_passes::TF_InitGraph;
 pub use information::{dml_tensorflow_free, dml_tensorflow_information};
 pub use plugin::{SE_InitPlugin, device_type};
+pub use profiler::TF_InitProfiler;
 pub use streams::Stream;
