@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from tensorflow_dml import library
+
 
 def adapt(trainer: Any) -> None:
     """Make `jit_compile="auto"`, the default of `Model.compile`, mean no XLA where the device is
@@ -28,8 +30,4 @@ def has_device_without_xla() -> bool:
 
     if keras.backend.backend() != "tensorflow":
         return False
-    import tensorflow as tf
-
-    if tf.config.list_physical_devices("DML"):
-        return True
-    return not tf.sysconfig.get_build_info()["is_cuda_build"] and bool(tf.config.list_physical_devices("GPU"))
+    return library.is_loaded()

@@ -35,3 +35,41 @@ def information() -> dict[str, Any]:
         return found
     finally:
         library.dml_tensorflow_free(text)
+
+
+def limit_memory(device: int, bytes_: int) -> None:
+    """Limit what a device's allocator takes from the driver.
+
+    Raises:
+        ValueError: if the device cannot be opened.
+    """
+    function = ctypes.CDLL(str(path())).dml_tensorflow_limit_memory
+    function.argtypes = [ctypes.c_int, ctypes.c_uint64]
+    function.restype = ctypes.c_bool
+    if not function(device, bytes_):
+        raise ValueError(f"tensorflow-dml cannot open device {device} to limit its memory")
+
+
+def memory(device: int, reset: bool = False) -> tuple[int, int]:
+    """Return the bytes that a device's tensors and scratch memory take, and their peak since the
+    last reset.
+
+    Raises:
+        ValueError: if the device cannot be opened.
+    """
+    function = ctypes.CDLL(str(path())).dml_tensorflow_memory
+    function.argtypes = [ctypes.c_int, ctypes.c_bool, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint64)]
+    function.restype = ctypes.c_bool
+    current, peak = ctypes.c_uint64(), ctypes.c_uint64()
+    if not function(device, reset, ctypes.byref(current), ctypes.byref(peak)):
+        raise ValueError(f"tensorflow-dml cannot open device {device} to read its memory")
+    return current.value, peak.value
+
+
+def is_loaded() -> bool:
+    """Return whether TensorFlow's devices of type GPU or DML are this library's."""
+    import tensorflow as tf
+
+    if tf.config.list_physical_devices("DML"):
+        return True
+    return not tf.sysconfig.get_build_info()["is_cuda_build"] and bool(tf.config.list_physical_devices("GPU"))

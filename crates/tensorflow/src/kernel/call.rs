@@ -39,6 +39,10 @@ impl Call {
         let stream = checked(|status| unsafe { (api().TF_GetStream)(raw, status) })?;
         // SAFETY: the kernels are registered for our devices, whose streams are ours.
         let device = unsafe { Stream::device(stream) };
+        // Before TensorFlow allocates results, which would be another error.
+        if device.is_lost() {
+            device.synchronize()?;
+        }
         Ok(Self { raw, device, operator, on_host, tensors: RefCell::default(), scratch: RefCell::default() })
     }
 

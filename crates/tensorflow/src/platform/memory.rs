@@ -3,12 +3,26 @@
 use super::raw::{AllocatorStats, D, Memory};
 use super::streams::engine_device;
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The first of the addresses that a lost device gives: no device has memory there.
+const LOST: u64 = 1 << 62;
+
+/// Memory of a lost device, which nothing can use any more. A null pointer would make TensorFlow
+/// report that memory is exhausted; so what the memory is for reports the loss.
+fn of_lost_device(size: u64) -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(LOST);
+    NEXT.fetch_add(size.next_multiple_of(256).max(256), Ordering::Relaxed)
+}
 
 /// Null if memory is exhausted: TensorFlow tells the user then.
 pub unsafe extern "C" fn allocate(device: D, size: u64, _: i64, memory: *mut Memory) {
     // SAFETY: TensorFlow's device, and its structure.
     unsafe {
-        let address = engine_device(device).and_then(|device| Ok(device.allocate(size)?));
+        let address = engine_device(device).and_then(|device| match device.allocate(size) {
+            Err(_) if device.is_lost() => Ok(of_lost_device(size)),
+            allocated => Ok(allocated?),
+        });
         let address =
             address.inspect_err(|error| tracing::info!("{size} bytes are not allocated: {error}")).unwrap_or(0);
         (*memory).struct_size = size_of::<Memory>();
@@ -21,8 +35,11 @@ pub unsafe extern "C" fn allocate(device: D, size: u64, _: i64, memory: *mut Mem
 pub unsafe extern "C" fn deallocate(device: D, memory: *mut Memory) {
     // SAFETY: TensorFlow's device, and a structure that `allocate` has filled.
     unsafe {
-        if let Ok(device) = engine_device(device) {
-            device.free((*memory).opaque as u64);
+        let address = (*memory).opaque as u64;
+        if address < LOST
+            && let Ok(device) = engine_device(device)
+        {
+            device.free(address);
         }
         (*memory).opaque = std::ptr::null_mut();
         (*memory).size = 0;

@@ -5,6 +5,7 @@
 //! given to later work at once.
 #![allow(unsafe_code)]
 
+mod controls;
 mod copies;
 mod devices;
 mod events;
@@ -18,6 +19,7 @@ mod raw;
 mod streams;
 mod xspace;
 
+pub use controls::{dml_tensorflow_limit_memory, dml_tensorflow_memory, dml_tensorflow_simulate_loss};
 pub use graph_passes::TF_InitGraph;
 pub use information::{dml_tensorflow_free, dml_tensorflow_information};
 pub use plugin::{SE_InitPlugin, device_type};

@@ -15,6 +15,12 @@ pub fn device_type() -> &'static CStr {
     if is_dml { c"DML" } else { c"GPU" }
 }
 
+/// Whether TensorFlow's own allocator (BFC) divides blocks of device memory,
+/// `TF_DML_ALLOCATOR=bfc`, in place of the engine's.
+pub fn uses_bfc() -> bool {
+    std::env::var_os("TF_DML_ALLOCATOR").is_some_and(|name| name.eq_ignore_ascii_case("bfc"))
+}
+
 unsafe extern "C" fn create_stream_executor(_: P, parameters: *mut CreateStreamExecutor, status: raw::Status) {
     // SAFETY: TensorFlow's structures, during its call.
     unsafe {
@@ -82,8 +88,10 @@ pub unsafe extern "C" fn SE_InitPlugin(registration: *mut Registration, status: 
             name: c"DML".as_ptr(),
             device_type: device_type().as_ptr(),
             supports_unified_memory: 0,
-            use_bfc_allocator: 0,
-            force_memory_growth: 0,
+            use_bfc_allocator: uses_bfc().into(),
+            // Else BFC would begin with one block of nearly all memory, larger than many drivers
+            // allow.
+            force_memory_growth: uses_bfc().into(),
         });
         registration.platform_fns.write(PlatformFunctions {
             struct_size: size_of::<PlatformFunctions>(),
