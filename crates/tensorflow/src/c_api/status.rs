@@ -1,6 +1,6 @@
 //! Statuses: errors of TensorFlow's functions, and what is reported to it.
 
-use super::functions::{RawStatus, api};
+use super::functions::{RawStatus, api, loaded};
 use crate::error::{Error, Result, code};
 use std::ffi::{CStr, CString};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -59,9 +59,11 @@ impl Drop for Status {
 /// # Safety
 /// `status` is a live status.
 unsafe fn set(status: *mut RawStatus, code: i32, message: &str) {
+    // Where functions are missing there are no devices, and a new status says success.
+    let Ok(api) = loaded() else { return };
     let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
     // SAFETY: the caller's promise; the message is copied.
-    unsafe { (api().TF_SetStatus)(status, code, message.as_ptr()) };
+    unsafe { (api.functions.TF_SetStatus)(status, code, message.as_ptr()) };
 }
 
 /// Calls TensorFlow with a status, and returns the value or the status' error.
