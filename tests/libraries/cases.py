@@ -24,6 +24,7 @@ MODES = ("cpu", "cuda", "dml")
 LIBRARIES = {
     "accelerate": "accelerate",
     "diffusers": "diffusers",
+    "keras": "keras",
     "lightning": "lightning",
     "peft": "peft",
     "pytorch": "torch",

@@ -82,6 +82,8 @@ def _environment(mode: str, folder: Path, report: Path) -> dict[str, str]:
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "0" if mode == "cpu" else "1",
         "TORCH_DML_AS_CUDA": "",
         "TORCH_DML_AUTOLOAD": "",
+        # Keras looks for no device but CUDA, MPS and XPU: its users name others.
+        **({"KERAS_TORCH_DEVICE": "dml"} if mode == "dml" else {}),
         "TORCH_DML_DEVICES_PER_ADAPTER": "1",
         "MPLBACKEND": "Agg",
         "HF_HOME": str(folder / "huggingface"),
