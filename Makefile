@@ -38,6 +38,7 @@ help:
 	@echo "make accuracy  measure the errors of operators beside the CPU's, and write their table in docs/reference/numerics.md"
 	@echo "make test-libraries  run programs of other libraries on the device, and write docs/reference/libraries.md"
 	@echo "make test-tensorflow  build the plugin for TensorFlow and run its tests; make wheel-tensorflow: its wheel in dist/"
+	@echo "make tensorflow-upstream TENSORFLOW=folder  TensorFlow's own tests of operators, of a source tree"
 	@echo "make robots-test  run the tests of the robots' package"
 	@echo "make validate  run them, and those of Vulkan and the engine, under Vulkan's validation layer"
 	@echo "make loom   run what threads share in every order of theirs"
@@ -151,6 +152,14 @@ TENSORFLOW_TESTS ?=
 test-tensorflow: test-system $(tensorflow)/.installed
 	cargo build --package dml-tensorflow
 	cd tensorflow-dml && $(CURDIR)/$(tensorflow)/bin/python -m pytest -n $(JOBS) --dist loadfile $(TENSORFLOW_TESTS)
+
+# TensorFlow's own tests of operators; no wheel has them: TENSORFLOW names a source tree of the installed release.
+.PHONY: tensorflow-upstream
+tensorflow-upstream: test-system $(tensorflow)/.installed
+	cargo build --package dml-tensorflow
+	cd tensorflow-dml/tests && PYTHONPATH=$(CURDIR)/tensorflow-dml/python $(CURDIR)/$(tensorflow)/bin/python \
+		-m upstream --tensorflow $(abspath $(TENSORFLOW)) --jobs $(JOBS) \
+		--write $(CURDIR)/docs/reference/tensorflow_tests.md
 
 wheel-tensorflow: test-system $(tensorflow)/.installed
 	$(tensorflow)/bin/python -m pip wheel --no-build-isolation --no-deps --wheel-dir dist tensorflow-dml
