@@ -222,3 +222,20 @@ def test_relu_of_integers(rng, dtype: str) -> None:
 def test_a_nan_passes_relu() -> None:
     with tf.device(DEVICE):
         assert np.isnan(tf.nn.relu([np.nan]).numpy()).all() and np.isnan(tf.nn.relu6([np.nan]).numpy()).all()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_numbers_that_are_checked(rng, dtype: str) -> None:
+    x = numbers(rng, (3, 4), dtype)
+    for check in (RAW.CheckNumerics, RAW.CheckNumericsV2):
+        compare(lambda x, c=check: c(tensor=x, message="here"), x)
+        compare(lambda x, c=check: c(tensor=x, message="here"), tf.zeros((0, 2), dtype))
+        for bad in ([np.nan], [np.inf], [-np.inf], [np.inf, np.nan], [-np.inf, np.inf, np.nan]):
+            with tf.device("CPU:0"):
+                t = tf.concat([x[0], tf.constant(bad, dtype)], 0)
+            messages = []
+            for device in ("CPU:0", DEVICE):
+                with tf.device(device), pytest.raises(tf.errors.InvalidArgumentError) as raised:
+                    check(tensor=tf.identity(t), message="here")
+                messages.append(raised.value.message.split(" [Op:")[0].split("}} ")[-1])
+            assert messages[0] == messages[1]

@@ -190,7 +190,69 @@ def test_gathers_of_variables(rng, dtype: str) -> None:
         )
 
 
-def test_scatters_on_references(rng) -> None:
+def on_reference(x: np.ndarray, dtype: str, step):
+    """What a reference variable is after an operator, whose result that is too; on the device and
+    on the CPU.
+    """
+    results = []
+    for device in (DEVICE, "CPU:0"):
+        with tf.Graph().as_default(), tf.device(device):
+            v = tf.compat.v1.get_variable("v", initializer=tf.cast(x, dtype), use_resource=False)
+            changed = step(v)
+            assert v.op.type == "VariableV2" and changed.op.type.startswith("Scatter")
+            config = tf.compat.v1.ConfigProto(allow_soft_placement=False)
+            with tf.compat.v1.Session(config=config) as session:
+                session.run(v.initializer)
+                found = session.run(changed)
+                np.testing.assert_array_equal(session.run(v), found)
+                results.append(found)
+    kept, expected = (result.astype("c16") for result in results)
+    np.testing.assert_allclose(kept, expected, rtol=1e-2 if tf.as_dtype(dtype).size == 2 else 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64"])
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "max", "min", "update"])
+def test_scatters_on_references(rng, name: str, dtype: str) -> None:
+    scatter = getattr(tf.compat.v1, f"scatter_{name}")
+    x = rng.integers(8, 99, (5, 3))
+    updates = rng.integers(1, 4, (2, 2, 3))
+    places = [[3, 0], [4, 1]] if name == "update" else [[3, 0], [3, 1]]
+    for index in ("int32", "int64"):
+        indices = np.array(places, index)
+        on_reference(x, dtype, lambda v, i=indices: scatter(v, i, tf.cast(updates, dtype)))
+    on_reference(x, dtype, lambda v: scatter(v, np.array([4, 2], "i4"), tf.cast(3, dtype), use_locking=True))
+    on_reference(x, dtype, lambda v: scatter(v, np.zeros((0,), "i4"), tf.zeros((0, 3), dtype)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize("name", ["Add", "Sub", "Max", "Min", "Update"])
+def test_nd_scatters_on_references(rng, name: str, dtype: str) -> None:
+    scatter = getattr(raw, f"ScatterNd{name}")
+    x, updates = rng.integers(0, 99, (5, 3)), rng.integers(0, 99, (3,))
+    places = [[3, 1], [0, 2], [4, 0]] if name == "Update" else [[3, 1], [0, 2], [3, 1]]
+
+    def on_places(indices: np.ndarray, updates: np.ndarray) -> None:
+        on_reference(x, dtype, lambda v: scatter(ref=v._ref(), indices=indices, updates=tf.cast(updates, dtype)))
+
+    for index in ("int32", "int64"):
+        on_places(np.array(places, index), updates)
+    on_places(np.array([[4], [1]], "i4"), x[1:3] + 1)
+
+
+def test_scatters_on_references_that_are_refused() -> None:
+    x = np.ones((4, 3), "f4")
+    with tf.Graph().as_default(), tf.device(DEVICE):
+        v = tf.compat.v1.get_variable("v", initializer=x, use_resource=False)
+        updates = tf.compat.v1.placeholder("float32")
+        step = tf.compat.v1.scatter_add(v, [1, 2], updates)
+        with tf.compat.v1.Session() as session:
+            session.run(v.initializer)
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                session.run(step, {updates: np.ones((3, 3), "f4")})
+            np.testing.assert_array_equal(session.run(v), x)
+
+
+def test_scatters_in_a_row(rng) -> None:
     x = rng.integers(-9, 9, (4, 3)).astype("f4")
     with tf.Graph().as_default(), tf.device(DEVICE):
         v = tf.compat.v1.get_variable("v", initializer=x, use_resource=False)
@@ -350,6 +412,55 @@ def test_counts(rng) -> None:
         rng.random((2, 3)).astype("f4"),
     )
     refuses(lambda x, w: raw.DenseBincount(input=x, size=-1, weights=w), x, np.zeros((0,), "f4"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_histograms(rng, dtype: str) -> None:
+    x = tf.cast(rng.integers(-30, 60, (5, 40)) / 8, dtype)
+    for low, high, bins, index in [(-1, 5, 6, "int32"), (0, 4, 1, "int32"), (-4, 8, 96, "int64")]:
+        compare(
+            lambda x, r=(low, high), b=bins, i=index: raw.HistogramFixedWidth(
+                values=x, value_range=tf.cast(r, x.dtype), nbins=b, dtype=i
+            ),
+            x,
+        )
+    empty = tf.zeros((0,), dtype)
+    compare(lambda x: raw.HistogramFixedWidth(values=x, value_range=tf.cast([0, 1], x.dtype), nbins=3), empty)
+    for given, bins in [([1, 1], 3), ([2, 1], 3), ([0, 1], 0)]:
+        refuses(
+            lambda x, g=given, b=bins: raw.HistogramFixedWidth(values=x, value_range=tf.cast(g, x.dtype), nbins=b), x
+        )
+
+
+@pytest.mark.parametrize("index", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "complex64", "complex128"])
+def test_products_of_sparse_and_dense_matrices(rng, dtype: str, index: str) -> None:
+    places = np.array([[0, 3], [4, 1], [0, 0], [2, 3], [0, 3]], index)
+    values = numbers(rng, (5,), dtype)
+    for adjoint_a in (False, True):
+        for adjoint_b in (False, True):
+            inner = 5 if adjoint_a else 4
+            compare(
+                lambda i, v, b, a_=adjoint_a, b_=adjoint_b: raw.SparseTensorDenseMatMul(
+                    a_indices=i, a_values=v, a_shape=[5, 4], b=b, adjoint_a=a_, adjoint_b=b_
+                ),
+                places,
+                values,
+                numbers(rng, (3, inner) if adjoint_b else (inner, 3), dtype),
+                ulps=8,
+            )
+    compare(
+        lambda i, v, b: raw.SparseTensorDenseMatMul(a_indices=i, a_values=v, a_shape=[5, 4], b=b),
+        places[:0],
+        values[:0],
+        numbers(rng, (4, 2), dtype),
+    )
+    refuses(
+        lambda i, v, b: raw.SparseTensorDenseMatMul(a_indices=i, a_values=v, a_shape=[5, 4], b=b),
+        places,
+        values,
+        numbers(rng, (3, 2), dtype),
+    )
 
 
 @pytest.mark.parametrize("name", ["Sum", "Mean", "SqrtN"])

@@ -302,6 +302,33 @@ def test_repetition(rng, dtype: str) -> None:
     refuses(lambda x: raw.Tile(input=x, multiples=[1, 2]), numbers(rng, (3,), dtype))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64", "int64", "int16"])
+def test_gradients_of_repetitions_in_old_graphs(rng, dtype: str) -> None:
+    """Only graphs of versions before 3 have this operator."""
+    for shape, multiples in [((6, 4), (3, 2)), ((6, 4), (1, 4)), ((6, 4), (1, 1)), ((2, 3, 4), (2, 1, 2)), ((), ())]:
+        x = numbers(rng, shape, dtype)
+        old = tf.compat.v1.GraphDef()
+        old.versions.producer = 2
+        for name, value in [("x", x), ("m", tf.constant(multiples, tf.int32))]:
+            node = old.node.add(name=name, op="Const")
+            node.attr["dtype"].type = value.dtype.as_datatype_enum
+            node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value.numpy(), value.dtype))
+        node = old.node.add(name="y", op="TileGrad", input=["x", "m"], device="/device:GPU:0")
+        node.attr["T"].type = x.dtype.as_datatype_enum
+        node.attr["Tmultiples"].type = tf.int32.as_datatype_enum
+        config = tf.compat.v1.ConfigProto(allow_soft_placement=False)
+        with tf.Graph().as_default():
+            (y,) = tf.import_graph_def(old, return_elements=["y:0"])
+            with tf.compat.v1.Session(config=config) as session:
+                found = session.run(y)
+        pairs = [size for n, times in zip(shape, multiples, strict=True) for size in (times, n // times)]
+        wide = "f4" if dtype == "bfloat16" else dtype
+        expected = x.numpy().astype(wide).reshape(pairs).sum(tuple(range(0, len(pairs), 2)))
+        np.testing.assert_allclose(
+            found.astype(wide), expected.astype(wide), rtol=2e-2 if dtype == "bfloat16" else 1e-6
+        )
+
+
 @pytest.mark.parametrize("dtype", [*HOST, "bool"])
 def test_reversal(rng, dtype: str) -> None:
     for shape, axes in [((3, 4), [0]), ((3, 4), [-1, 0]), ((2, 3, 4), [1]), ((), []), ((0, 3), [1])]:

@@ -43,6 +43,43 @@ def test_stateless(kind: str, shape, dtype: str) -> None:
     )
 
 
+# The CPU computes in float64, and a small shape is the power of a number with as large an exponent.
+GAMMA_ULPS = {"float64": 64, "float32": 64, "float16": 2}
+
+
+@pytest.mark.parametrize("dtype", GAMMA_ULPS)
+def test_stateless_gammas(dtype: str) -> None:
+    for values, shape in [
+        ([0.3, 1.0, 2.5], [50, 3]),
+        ([[0.7], [30.0]], [40, 2, 1]),
+        (5.0, [513]),
+        ([1.0, 0.9], [2]),
+        ([0.5], [0, 1]),
+    ]:
+        alpha = tf.constant(values, dtype)
+        compare(
+            lambda s, a, n=shape: RAW.StatelessRandomGammaV2(shape=n, seed=s, alpha=a),
+            np.array([3, -4]),
+            alpha,
+            ulps=GAMMA_ULPS[dtype],
+        )
+        compare(
+            lambda k, c, a, n=shape: RAW.StatelessRandomGammaV3(shape=n, key=k, counter=c, alg=1, alpha=a),
+            np.array([12345678901], "u8"),
+            np.array([2**64 - 3, 2**64 - 1], "u8"),
+            alpha,
+            ulps=GAMMA_ULPS[dtype],
+        )
+    refuses(lambda s, a: RAW.StatelessRandomGammaV2(shape=[3], seed=s, alpha=a), np.array([3, 4]), np.ones(2, "f4"))
+
+
+def test_gammas_of_shapes_that_are_not_positive() -> None:
+    with tf.device(DEVICE):
+        alpha = tf.constant([0.0, -1.0, np.nan, 1.0])
+        found = RAW.StatelessRandomGammaV2(shape=[2, 4], seed=[1, 2], alpha=alpha).numpy()
+    assert np.isnan(found[:, :3]).all() and np.isfinite(found[:, 3]).all()
+
+
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_stateless_bits(shape, dtype: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from compare import DEVICE, assert_equal
+from compare import DEVICE, assert_equal, compare
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 
@@ -198,8 +198,153 @@ def test_what_does_not_fit() -> None:
         for change in bad:
             with pytest.raises(tf.errors.InvalidArgumentError):
                 tf.raw_ops.CudnnRNNV3(**(good | change))
-        for option in ({"dropout": 0.5}, {"num_proj": 2}, {"input_mode": "skip_input"}):
+        for option in ({"num_proj": 2}, {"input_mode": "skip_input"}):
             layers = {"input_h": np.ones((2, 3, 5), "f4"), "input_c": np.ones((2, 3, 5), "f4")}
             params = {"params": np.ones(4 * 5 * 11 + 4 * 5 * 12, "f4")}
             with pytest.raises(tf.errors.UnimplementedError):
                 tf.raw_ops.CudnnRNNV3(**(good | layers | params), **option)
+
+
+@pytest.mark.parametrize("directions", [1, 2])
+def test_dropout_between_layers(directions: int) -> None:
+    """Weights of 1 for the input and 0 for the states: the result is the input times the factors of
+    dropout, and the gradient is the factors.
+    """
+    time, batch, units, layers, share = 6, 50, 8, 3, 0.25
+    rng = np.random.default_rng(4)
+    x = rng.uniform(1, 2, (time, batch, units)).astype("f4")
+    weights = []
+    for layer in range(layers):
+        width = units if layer == 0 else directions * units
+        eye = np.eye(units, width, dtype="f4")
+        weights += [eye, np.zeros((units, units), "f4")]
+        weights += [np.eye(units, width, units if layer else 0, dtype="f4"), weights[1]] * (directions - 1)
+    params = np.concatenate([w.ravel() for w in weights] + [np.zeros(2 * units * layers * directions, "f4")])
+    h = tf.zeros((layers * directions, batch, units))
+    direction = "bidirectional" if directions == 2 else "unidirectional"
+
+    def run(seed: int, trains: bool):
+        @tf.function
+        def network(x):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                found = tf.raw_ops.CudnnRNNV2(
+                    input=x,
+                    input_h=h,
+                    input_c=tf.zeros(()),
+                    params=tf.constant(params),
+                    rnn_mode="rnn_relu",
+                    direction=direction,
+                    dropout=share,
+                    seed=seed,
+                    seed2=5,
+                    is_training=trains,
+                )
+            # A call that does not train keeps nothing for a gradient.
+            return found.output, tape.gradient(found.output, x) if trains else found.output
+
+        with tf.device(DEVICE):
+            return [t.numpy() for t in network(tf.constant(x))]
+
+    output, gradient = run(3, True)
+    factors = output.reshape(time, batch, directions, units) / x[:, :, None]
+    keep = 1 - share
+    assert set(np.unique(factors.round(3)).astype("f4")) == set(np.array([0, keep ** (1 - layers)]).round(3).astype("f4"))
+    assert abs((factors > 0).mean() - keep ** (layers - 1)) < 0.05
+    np.testing.assert_allclose(gradient, factors.sum(2), rtol=1e-5)
+    np.testing.assert_array_equal(run(3, True)[0], output)
+    assert (run(4, True)[0] != output).any()
+    np.testing.assert_array_equal(run(3, False)[0].reshape(factors.shape), np.repeat(x[:, :, None], directions, 2))
+
+
+def _block_arguments(rng, batch: int, width: int, units: int, steps: int = 0) -> dict[str, tf.Tensor]:
+    def some(*shape: int) -> tf.Tensor:
+        return tf.constant(rng.standard_normal(shape).astype("f4"))
+
+    return {
+        "x": some(steps, batch, width) if steps else some(batch, width),
+        "cs_prev": some(batch, units),
+        "h_prev": some(batch, units),
+        "w": some(width + units, 4 * units),
+        "wci": some(units),
+        "wcf": some(units),
+        "wco": some(units),
+        "b": some(4 * units),
+    }
+
+
+@pytest.mark.parametrize("peephole", [False, True])
+def test_cells_of_block_lstm(rng, peephole: bool) -> None:
+    given = _block_arguments(rng, 3, 4, 5)
+    for limit in (-1.0, 0.3):
+        kept = {}
+
+        def cell(*tensors, limit=limit, kept=kept):
+            found = tf.raw_ops.LSTMBlockCell(
+                **dict(zip(given, tensors, strict=True)), forget_bias=0.5, cell_clip=limit, use_peephole=peephole
+            )
+            kept.update(found._asdict())
+            return list(found)
+
+        compare(cell, *given.values(), ulps=16)
+        gates = {name: kept[name] for name in ("i", "cs", "f", "o", "ci", "co")}
+        gradients = {name: tf.constant(rng.standard_normal((3, 5)).astype("f4")) for name in ("cs_grad", "h_grad")}
+        everything = given | gates | gradients
+
+        def gradient(*tensors, everything=everything):
+            found = tf.raw_ops.LSTMBlockCellGrad(**dict(zip(everything, tensors, strict=True)), use_peephole=peephole)
+            # Without peepholes the CPU leaves their gradients as they are.
+            return list(found) if peephole else list(found[:2])
+
+        compare(gradient, *everything.values(), ulps=16)
+
+
+@pytest.mark.parametrize("peephole", [False, True])
+@pytest.mark.parametrize("version", ["", "V2"])
+def test_block_lstm(rng, version: str, peephole: bool) -> None:
+    operator = getattr(tf.raw_ops, f"BlockLSTM{version}")
+    backward = getattr(tf.raw_ops, f"BlockLSTMGrad{version}")
+    given = _block_arguments(rng, 3, 4, 5, steps=6)
+    options = {"use_peephole": peephole, "cell_clip": 0.0} | ({} if version else {"forget_bias": 0.5})
+    for steps in (6, 4, 0):
+        most, kept = tf.constant(steps, tf.int64), {}
+
+        def cells(*tensors, most=most, kept=kept):
+            found = operator(seq_len_max=most, **dict(zip(given, tensors, strict=True)), **options)
+            kept.update(found._asdict())
+            # Of the steps that are left out, the CPU sets these alone to 0.
+            return [found.cs, found.h, *(gate[: int(most)] for gate in found)]
+
+        compare(cells, *given.values(), ulps=32)
+        gates = {name: kept[name] for name in ("i", "cs", "f", "o", "ci", "co", "h")}
+        gradients = {name: tf.constant(rng.standard_normal((6, 3, 5)).astype("f4")) for name in ("cs_grad", "h_grad")}
+        everything = given | gates | gradients
+
+        def gradient(*tensors, most=most, everything=everything):
+            return list(
+                backward(seq_len_max=most, **dict(zip(everything, tensors, strict=True)), use_peephole=peephole)
+            )
+
+        compare(gradient, *everything.values(), ulps=32)
+
+
+def test_cells_of_block_gru(rng) -> None:
+    def some(*shape: int) -> tf.Tensor:
+        return tf.constant(rng.standard_normal(shape).astype("f4"))
+
+    given = {"x": some(3, 4), "h_prev": some(3, 5), "w_ru": some(9, 10), "w_c": some(9, 5)}
+    given |= {"b_ru": some(10), "b_c": some(5)}
+    kept = {}
+
+    def cell(*tensors):
+        found = tf.raw_ops.GRUBlockCell(**dict(zip(given, tensors, strict=True)))
+        kept.update(found._asdict())
+        return list(found)
+
+    compare(cell, *given.values(), ulps=16)
+    everything = given | {name: kept[name] for name in ("r", "u", "c")} | {"d_h": some(3, 5)}
+    compare(
+        lambda *tensors: list(tf.raw_ops.GRUBlockCellGrad(**dict(zip(everything, tensors, strict=True)))),
+        *everything.values(),
+        ulps=16,
+    )

@@ -34,7 +34,7 @@ pub enum State<'t> {
 }
 
 /// Kernel parameter: a [`State`].
-struct StateParameter;
+pub(super) struct StateParameter;
 
 /// The key and the counter in a kernel.
 type KeyAndCounter<'b> = ([Value<'b>; 2], Words<'b>);
@@ -121,7 +121,7 @@ pub fn fill(cx: &Context, draw: Draw, state: State, (from, range): (i64, u64), o
 }
 
 /// A counter further on.
-fn skipped<'b>(counter: Words<'b>, blocks: Value<'b>) -> Words<'b> {
+pub(super) fn skipped<'b>(counter: Words<'b>, blocks: Value<'b>) -> Words<'b> {
     let b = blocks.builder();
     let carry_of = |sum: Value<'b>, added: Value<'b>| sum.lt(added).cast(ScalarType::U32);
     let low = blocks.cast(ScalarType::U32);
@@ -143,7 +143,7 @@ fn wide<'b>(low: Value<'b>, high: Value<'b>) -> Value<'b> {
 }
 
 /// A number of `[0, 1)` from the low bits of words: two for f64.
-fn unit<'b>(words: &[Value<'b>], dtype: DType) -> Value<'b> {
+pub(super) fn unit<'b>(words: &[Value<'b>], dtype: DType) -> Value<'b> {
     let low = |digits: u32| (words[0] & ((1 << digits) - 1)).cast(ScalarType::F32) * 2f64.powi(-(digits as i32));
     match dtype {
         DType::F64 => {
@@ -156,17 +156,21 @@ fn unit<'b>(words: &[Value<'b>], dtype: DType) -> Value<'b> {
     }
 }
 
-/// Two normal samples from two words, or from four of f64, by G. Box and M. Muller, "A note on the
+/// Two normal samples from two numbers of `[0, 1)`, by G. Box and M. Muller, "A note on the
 /// generation of random normal deviates", 1958.
-fn normals<'b>(words: &[Value<'b>], wide: bool) -> [Value<'b>; 2] {
-    let dtype = if wide { DType::F64 } else { DType::F32 };
-    let (first, second) = words.split_at(words.len() / 2);
-    let (radius, angle) = (unit(first, dtype), unit(second, dtype));
+pub(super) fn box_muller<'b>(radius: Value<'b>, angle: Value<'b>, wide: bool) -> [Value<'b>; 2] {
     let radius = math::sqrt(-2.0 * math::log(radius.max(1e-7)));
     // TensorFlow rounds the angle once, after a product in double precision.
     let turn = if wide { std::f64::consts::TAU } else { f64::from(std::f32::consts::TAU) };
     let angle = special::fused(angle, angle.like(turn), angle * (std::f64::consts::TAU - turn));
     [math::sin(angle) * radius, math::cos(angle) * radius]
+}
+
+/// Two normal samples from two words, or from four of f64.
+fn normals<'b>(words: &[Value<'b>], wide: bool) -> [Value<'b>; 2] {
+    let dtype = if wide { DType::F64 } else { DType::F32 };
+    let (first, second) = words.split_at(words.len() / 2);
+    box_muller(unit(first, dtype), unit(second, dtype), wide)
 }
 
 impl Spec {

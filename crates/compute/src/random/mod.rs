@@ -1,5 +1,6 @@
 //! Random numbers.
 
+pub mod counted_gamma;
 pub mod counters;
 pub mod distributions;
 pub mod dropout;

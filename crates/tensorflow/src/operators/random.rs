@@ -9,10 +9,11 @@ use crate::require;
 use dml_compute::dtype::accumulator;
 use dml_compute::movement::copy;
 use dml_compute::normalization::softmax::{Mode, rows};
+use dml_compute::random::counted_gamma::gamma;
 use dml_compute::random::counters::{Draw, State, fill, skip};
 use dml_compute::random::multinomial::search;
 use dml_compute::reduction::scan::sums;
-use dml_compute::{Dims, View};
+use dml_compute::{Context, Dims, View};
 use dml_engine::philox4x32_10;
 use dml_kernel::DType;
 use std::collections::hash_map::RandomState;
@@ -67,11 +68,11 @@ impl Known {
 }
 
 /// The state of a node, which its calls move on.
-struct Generator(Mutex<Known>);
+pub struct Generator(Mutex<Known>);
 
 impl Generator {
     /// Of the node's seeds; a random one if both are 0.
-    fn of(attributes: &Attributes) -> Result<Self> {
+    pub fn of(attributes: &Attributes) -> Result<Self> {
         let seeds = [attributes.int("seed")?, attributes.int("seed2")?];
         let seeds = if seeds == [0, 0] {
             [(); 2].map(|()| RandomState::new().build_hasher().finish())
@@ -87,6 +88,11 @@ impl Generator {
         let now = *state;
         state.advance((elements as u64).wrapping_mul(BLOCKS_PER_ELEMENT));
         now
+    }
+
+    /// Fills a tensor with numbers of `[0, 1)`.
+    pub fn uniform(&self, cx: &Context, out: &View) -> Result<()> {
+        Ok(fill(cx, Draw::Uniform, self.reserve(out.numel()).state(), (0, 1), out)?)
     }
 }
 
@@ -159,22 +165,54 @@ fn check_algorithm(call: &Call, input: usize) -> Result<()> {
     Ok(())
 }
 
+/// The key and the counter in device memory at two inputs.
+fn stored(call: &Call, first: usize) -> Result<[View; 2]> {
+    let [key, counter] = [call.input(first)?, call.input(first + 1)?];
+    require!(key.sizes[..] == [1], "key must have shape [1], not {:?}", key.sizes);
+    require!(
+        counter.dim() == 1 && counter.sizes[0] >= 2,
+        "counter must be a vector with length at least 2, not of shape {:?}",
+        counter.sizes
+    );
+    Ok([key, counter])
+}
+
 /// An operator of a key and a counter: `shape`, `key`, `counter`, `alg` are inputs 0 to 3.
 fn of_counter(name: &'static str, kind: Kind) -> Operator {
     Operator::plain(name, move |call: &Call| {
         check_algorithm(call, 3)?;
-        let [key, counter] = [call.input(1)?, call.input(2)?];
-        require!(key.sizes[..] == [1], "key must have shape [1], not {:?}", key.sizes);
-        require!(
-            counter.dim() == 1 && counter.sizes[0] >= 2,
-            "counter must be a vector with length at least 2, not of shape {:?}",
-            counter.sizes
-        );
+        let [key, counter] = stored(call, 1)?;
         let (draw, range) = kind.samples(call)?;
         let out = call.output(0, &sizes(call, 0)?)?;
         let state = State::Stored { key: &key, counter: &counter };
         Ok(fill(&call.cx(), draw, state, range, &out)?)
     })
+}
+
+/// Samples of gamma distributions, whose shapes are the last input: as many of each as the result's
+/// first dimensions say.
+fn gammas(call: &Call, alpha: usize, state: State) -> Result<()> {
+    let (sizes, alpha) = (sizes(call, 0)?, call.input(alpha)?);
+    require!(
+        sizes.ends_with(&alpha.sizes),
+        "Shape passed in must end with broadcasted shape: {:?}, {:?}",
+        sizes.as_slice(),
+        alpha.sizes.as_slice()
+    );
+    let out = call.output(0, &sizes)?;
+    Ok(gamma(&call.cx(), state, &alpha, &out)?)
+}
+
+/// `StatelessRandomGammaV2`: `shape`, `seed` and `alpha`.
+fn gammas_of_seed(call: &Call) -> Result<()> {
+    gammas(call, 2, Known::of_stateless_seed(seed(call, 1)?).state())
+}
+
+/// `StatelessRandomGammaV3`: `shape`, `key`, `counter`, `alg` and `alpha`.
+fn gammas_of_counter(call: &Call) -> Result<()> {
+    check_algorithm(call, 3)?;
+    let [key, counter] = stored(call, 1)?;
+    gammas(call, 4, State::Stored { key: &key, counter: &counter })
 }
 
 /// The parts of a state in a variable, which is counter and key: three elements of 64 bits.
@@ -273,6 +311,9 @@ fn stateless_multinomial(call: &Call) -> Result<()> {
 /// Integers whose bits are drawn.
 const BITS: &[DType] = &[DType::I32, DType::I64, DType::U32, DType::U64];
 
+/// Samples of gamma distributions.
+const GAMMAS: &[DType] = &[DType::F32, DType::F16, DType::F64];
+
 /// The operators of this file.
 pub fn operators() -> Vec<Operator> {
     const UNIFORM: Kind = Kind::Plain(Draw::Uniform);
@@ -305,6 +346,8 @@ pub fn operators() -> Vec<Operator> {
         bits(counted(of_counter("StatelessRandomUniformFullIntV2", WORDS))),
         integer(of_counter("StatelessRandomUniformIntV2", Kind::RangeFrom(4)))
             .on_host(&["shape", "alg", "minval", "maxval"]),
+        seeded(Operator::plain("StatelessRandomGammaV2", gammas_of_seed)).of("dtype", GAMMAS),
+        counted(Operator::plain("StatelessRandomGammaV3", gammas_of_counter)).of("dtype", GAMMAS),
         Operator::plain("StatelessRandomGetKeyCounter", key_and_counter).on_host(&["seed", "key", "counter"]),
         Operator::plain("StatelessRandomGetKeyCounterAlg", key_and_counter).on_host(&["seed", "key", "counter", "alg"]),
         Operator::plain("StatelessRandomGetAlg", |call: &Call| {

@@ -230,6 +230,18 @@ functions! {
     /// What a label adds to the cross-entropy of logits, and the logit's gradient; of the logit's
     /// logarithm of probability.
     CROSS_ENTROPY = "tf_cross_entropy"(log, label) => [-(label * log), math::exp(log) - label];
+    /// The factor of dropout, of noise of `[0, 1)`: `factor` for the share `keep`, else 0.
+    DROPOUT_FACTOR = "tf_dropout_factor"(noise, keep, factor) => less(noise, keep).select(factor, noise.like(0.0));
+    /// The number of the bin of this width that `x` is in, held within 0 and `last`.
+    BIN = "tf_bin"(x, low, width, last) => minimum(maximum(((x - low) / width).floor(), x.like(0.0)), last);
+    /// Whether it is infinite or NaN.
+    IS_NOT_FINITE = "tf_is_not_finite"(x) => x.is_nan() | x.is_inf();
+    /// Whether it is NaN.
+    IS_NAN = "tf_is_nan"(x) => x.is_nan();
+    /// Whether it is infinite and not below 0.
+    IS_POSITIVE_INFINITY = "tf_is_positive_infinity"(x) => x.is_inf() & x.gt(0.0);
+    /// Whether it is infinite and below 0.
+    IS_NEGATIVE_INFINITY = "tf_is_negative_infinity"(x) => x.is_inf() & x.lt(0.0);
     /// Half a number.
     HALF = "tf_half"(x) => x * 0.5;
 }

@@ -2,10 +2,13 @@
 
 use crate::error::Result;
 use crate::kernel::{Call, Operator};
-use crate::operators::common::dtypes::{ALL, ALL_AND_I32};
-use crate::operators::common::regions::copy;
+use crate::operators::common::dtypes::{ALL, ALL_AND_I32, NUMBERS_AND_I32};
+use crate::operators::common::regions::{copy, reshaped};
+use crate::operators::reduction::reductions::accumulate;
 use crate::require;
 use dml_compute::Dims;
+use dml_compute::reduction::Axes;
+use dml_compute::reduction::sum::Kind;
 
 /// `Tile`.
 fn tile(call: &Call) -> Result<()> {
@@ -33,6 +36,33 @@ fn tile(call: &Call) -> Result<()> {
     copy(call, &input.as_strided(&sizes, &from, 0), &out.as_strided(&sizes, &to, 0))
 }
 
+/// `TileGrad`, of graphs of old versions: the sums over the repetitions.
+fn tile_grad(call: &Call) -> Result<()> {
+    let (grad, multiples) = (call.input(0)?, call.host_ints(1)?);
+    require!(
+        multiples.len() == grad.dim(),
+        "Expected multiples argument to be a vector of length {} but got length {}",
+        grad.dim(),
+        multiples.len()
+    );
+    let divides = |(&n, &times): (&i64, &i64)| times > 0 && n % times == 0;
+    require!(
+        grad.sizes.iter().zip(&multiples).all(divides),
+        "Expected input_dim divisible by multiples, but got {:?} and {:?}",
+        grad.sizes.as_slice(),
+        multiples.as_slice()
+    );
+    let sizes: Dims = grad.sizes.iter().zip(&multiples).map(|(n, times)| n / times).collect();
+    if sizes == grad.sizes {
+        return call.pass_on(0, 0, &sizes);
+    }
+    let out = call.output(0, &sizes)?;
+    let apart: Dims = sizes.iter().zip(&multiples).flat_map(|(&n, &times)| [times, n]).collect();
+    let repetitions: Dims = (0..sizes.len() as i64).map(|d| 2 * d).collect();
+    let axes = Axes::of_dims(&repetitions, apart.len(), false);
+    accumulate(call, Kind::Sum, &reshaped(&grad, &apart), &out, axes)
+}
+
 /// `BroadcastTo`.
 fn broadcast_to(call: &Call) -> Result<()> {
     let (input, sizes) = (call.input(0)?, call.host_ints(1)?);
@@ -56,6 +86,7 @@ fn broadcast_to(call: &Call) -> Result<()> {
 pub fn operators() -> Vec<Operator> {
     vec![
         Operator::plain("Tile", tile).of("T", ALL_AND_I32).on_host(&["multiples"]),
+        Operator::plain("TileGrad", tile_grad).of("T", NUMBERS_AND_I32).on_host(&["multiples"]),
         Operator::plain("BroadcastTo", broadcast_to)
             .of("T", ALL)
             .on_host(&["shape"])

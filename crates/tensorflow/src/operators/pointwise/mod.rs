@@ -3,6 +3,7 @@
 mod activations;
 mod arithmetic;
 mod bits;
+mod check_numerics;
 mod comparisons;
 mod complex_numbers;
 mod conversion;
@@ -19,6 +20,7 @@ pub fn operators() -> Vec<Operator> {
         activations::operators(),
         arithmetic::operators(),
         bits::operators(),
+        check_numerics::operators(),
         comparisons::operators(),
         complex_numbers::operators(),
         conversion::operators(),

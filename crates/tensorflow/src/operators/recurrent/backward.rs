@@ -8,9 +8,11 @@ use crate::c_api::Attributes;
 use crate::error::Result;
 use crate::kernel::{Call, Operator};
 use crate::operators::common::dtypes::FLOATS;
+use crate::operators::common::elementwise::compute;
 use crate::require;
 use dml_compute::matmul::product::Product;
 use dml_compute::movement::copy;
+use dml_compute::pointwise::arithmetic;
 use dml_compute::recurrent::backward::Operands;
 use dml_compute::recurrent::recurrence::Layer;
 use dml_compute::reduction::axes::Axes;
@@ -34,7 +36,7 @@ impl Given {
         let reserve = call.input(first + 3)?;
         let (output, h) = (network.major(&output), network.major(&h));
         let c = inputs.c.is_some().then(|| network.major(&c));
-        let kept = sizes.layers * network.directions * sizes.kept(network.cell);
+        let kept = network.kept(sizes);
         let wide = network.directions * sizes.hidden;
         require!(
             output.sizes[..] == [sizes.time, sizes.batch, wide]
@@ -55,7 +57,8 @@ impl Given {
 fn run(call: &Call, network: &Network, version: Version) -> Result<()> {
     let inputs = Inputs::of(call, network, version)?;
     let sizes = inputs.sizes;
-    network.check(&sizes, true)?;
+    network.check(&sizes)?;
+    let drops = network.drops(&sizes);
     let given = Given::of(call, network, version, &inputs)?;
     let (cx, directions) = (call.cx(), network.directions);
     let states = network.own([sizes.layers * directions, sizes.batch, sizes.hidden]);
@@ -81,7 +84,7 @@ fn run(call: &Call, network: &Network, version: Version) -> Result<()> {
     // The gradient of the states of the layer that is next, in all directions.
     let mut grad_states = row(order.sorted(&cx, &given.output, 1)?, directions * hidden);
     for layer in (0..sizes.layers).rev() {
-        let input = layer_input(&cx, network, &sizes, &first, &given.reserve, layer)?;
+        let input = layer_input(&cx, network, &sizes, &first, &given.reserve, (layer, drops))?;
         let below = cx.empty(dtype, &input.sizes)?;
         for direction in 0..directions {
             let number = layer * directions + direction;
@@ -135,6 +138,10 @@ fn run(call: &Call, network: &Network, version: Version) -> Result<()> {
             let product = Product::new(&grad_gates, &of.input);
             let product = if direction == 0 { product } else { product.with(below.clone()) };
             product.run(&cx, &below)?;
+        }
+        if drops && layer > 0 {
+            let factors = network.factors(&sizes, &given.reserve, layer);
+            compute(&cx, &arithmetic::MUL, &below, &[below.clone(), factors], &[])?;
         }
         grad_states = below;
     }

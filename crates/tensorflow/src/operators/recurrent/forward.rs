@@ -7,12 +7,17 @@ use crate::c_api::Attributes;
 use crate::error::Result;
 use crate::kernel::{Call, Operator};
 use crate::operators::common::dtypes::FLOATS;
+use crate::operators::common::elementwise::compute;
+use crate::operators::common::functions;
+use crate::operators::random::Generator;
 use crate::require;
 use dml_compute::matmul::product::Product;
 use dml_compute::movement::copy;
+use dml_compute::pointwise::arithmetic;
 use dml_compute::recurrent::forward::Operands;
 use dml_compute::recurrent::recurrence::Layer;
 use dml_compute::{Context, Scalar, View};
+use dml_kernel::DType;
 
 /// The inputs of a network, checked.
 pub struct Inputs {
@@ -61,14 +66,15 @@ impl Inputs {
     }
 }
 
-/// The input of a layer: that of the network, or the states of the layer below in all directions.
+/// The input of a layer: that of the network, or the states of the layer below in all directions,
+/// times the factors of dropout if the network drops.
 pub fn layer_input(
     cx: &Context,
     network: &Network,
     sizes: &Sizes,
     first: &View,
     reserve: &View,
-    layer: i64,
+    (layer, drops): (i64, bool),
 ) -> Result<View> {
     if layer == 0 {
         return Ok(first.clone());
@@ -77,14 +83,33 @@ pub fn layer_input(
         let [states, _] = sizes.kept_by(reserve, network.cell, (layer - 1) * network.directions + direction);
         states
     };
-    if network.directions == 1 {
+    if network.directions == 1 && !drops {
         return Ok(below(0));
     }
     let joined = cx.empty(reserve.dtype, &[sizes.rows(), network.directions * sizes.hidden])?;
     for direction in 0..network.directions {
-        copy::device_copy(cx, &below(direction), &joined.narrow(1, direction * sizes.hidden, sizes.hidden))?;
+        let to = joined.narrow(1, direction * sizes.hidden, sizes.hidden);
+        copy::device_copy(cx, &below(direction), &to)?;
+    }
+    if drops {
+        let factors = network.factors(sizes, reserve, layer);
+        compute(cx, &arithmetic::MUL, &joined, &[joined.clone(), factors], &[])?;
     }
     Ok(joined)
+}
+
+/// Draws the factors of dropout between all layers: 0, or what keeps the expected value.
+fn draw_factors(cx: &Context, network: &Network, sizes: &Sizes, generator: &Generator, reserve: &View) -> Result<()> {
+    let keep = 1.0 - f64::from(network.dropout);
+    let factor = if keep > 0.0 { 1.0 / keep } else { 0.0 };
+    for layer in 1..sizes.layers {
+        let factors = network.factors(sizes, reserve, layer);
+        let noise = cx.empty(DType::F32, &factors.sizes)?;
+        generator.uniform(cx, &noise)?;
+        let numbers = [Scalar::Double(keep), Scalar::Double(factor)];
+        compute(cx, &functions::DROPOUT_FACTOR, &factors, &[noise], &numbers)?;
+    }
+    Ok(())
 }
 
 /// Rows as steps of sequences.
@@ -95,17 +120,18 @@ pub fn unrolled(sizes: &Sizes, rows: &View) -> View {
 }
 
 /// The operator.
-fn run(call: &Call, network: &Network, version: Version, trains: bool) -> Result<()> {
+fn run(call: &Call, network: &Network, version: Version, training: Option<&Generator>) -> Result<()> {
     let given = Inputs::of(call, network, version)?;
     let sizes = given.sizes;
-    network.check(&sizes, trains)?;
+    network.check(&sizes)?;
+    let trains = training.is_some();
     let (cx, directions) = (call.cx(), network.directions);
     let states = network.own([sizes.layers * directions, sizes.batch, sizes.hidden]);
     let output = call.output(0, &network.own([sizes.time, sizes.batch, directions * sizes.hidden]))?;
     let last_h = call.output(1, &states)?;
     let has_c = network.cell.has_cell_state();
     let last_c = call.output(2, if has_c { &states } else { &[] })?;
-    let kept = sizes.layers * directions * sizes.kept(network.cell);
+    let kept = network.kept(&sizes);
     let reserve = call.output(3, &[if trains { kept } else { 0 }])?;
     if version.has_host_reserved {
         call.host_output(4, &[0], &[])?;
@@ -117,6 +143,10 @@ fn run(call: &Call, network: &Network, version: Version, trains: bool) -> Result
         return Ok(());
     }
     let reserve = if trains { reserve } else { cx.empty(output.dtype, &[kept])? };
+    let drops = network.drops(&sizes);
+    if let Some(generator) = training.filter(|_| drops) {
+        draw_factors(&cx, network, &sizes, generator, &reserve)?;
+    }
     let (output, last_h) = (network.major(&output), network.major(&last_h));
     let last_c = has_c.then(|| network.major(&last_c));
     let order = Order::new(&cx, sizes, given.lengths.as_deref())?;
@@ -125,7 +155,7 @@ fn run(call: &Call, network: &Network, version: Version, trains: bool) -> Result
     let first = sorted.as_strided(&[sizes.rows(), sizes.width], &[sizes.width, 1], 0);
     let hidden = sizes.hidden;
     for layer in 0..sizes.layers {
-        let input = layer_input(&cx, network, &sizes, &first, &reserve, layer)?;
+        let input = layer_input(&cx, network, &sizes, &first, &reserve, (layer, trains && drops))?;
         for direction in 0..directions {
             let number = layer * directions + direction;
             let of = parameters.of_layer(&cx, &given.vector, number)?;
@@ -165,8 +195,9 @@ fn run(call: &Call, network: &Network, version: Version, trains: bool) -> Result
 
 fn operator(name: &'static str, version: Version) -> Operator {
     let operator = Operator::new(name, move |attributes: &Attributes| {
-        let (network, trains) = (Network::new(attributes, version)?, attributes.bool("is_training")?);
-        Ok(move |call: &Call| run(call, &network, version, trains))
+        let network = Network::new(attributes, version)?;
+        let training = attributes.bool("is_training")?.then(|| Generator::of(attributes)).transpose()?;
+        Ok(move |call: &Call| run(call, &network, version, training.as_ref()))
     });
     operator.of("T", FLOATS)
 }

@@ -32,7 +32,8 @@ pub struct Network {
     /// Whether the first dimension is time.
     pub time_major: bool,
     input_mode: String,
-    dropout: f32,
+    /// The share of numbers that are dropped between layers in training.
+    pub dropout: f32,
 }
 
 impl Network {
@@ -49,17 +50,43 @@ impl Network {
         if attributes.has("num_proj")? && attributes.int("num_proj")? > 0 {
             return Err(Error::Unimplemented("a recurrent network with a projection".to_owned()));
         }
+        let dropout = attributes.float("dropout")?;
+        require!((0.0..=1.0).contains(&dropout), "Invalid dropout: {dropout}");
         Ok(Self {
             cell,
             directions: if attributes.string("direction")? == "bidirectional" { 2 } else { 1 },
             time_major: !version.has_lengths || attributes.bool("time_major")?,
             input_mode: attributes.string("input_mode")?,
-            dropout: attributes.float("dropout")?,
+            dropout,
         })
     }
 
+    /// Whether numbers are dropped between the layers of a network that trains.
+    pub fn drops(&self, sizes: &Sizes) -> bool {
+        self.dropout > 0.0 && sizes.layers > 1
+    }
+
+    /// The numbers that a network keeps for its gradient: what each layer keeps, and the factors of
+    /// dropout between layers.
+    pub fn kept(&self, sizes: &Sizes) -> i64 {
+        let factors = if self.drops(sizes) { (sizes.layers - 1) * self.wide(sizes) * sizes.rows() } else { 0 };
+        sizes.layers * self.directions * sizes.kept(self.cell) + factors
+    }
+
+    /// The factors of dropout before a layer, `[rows, directions * hidden]`, in what is kept.
+    pub fn factors(&self, sizes: &Sizes, reserve: &View, layer: i64) -> View {
+        let (rows, wide) = (sizes.rows(), self.wide(sizes));
+        let start = sizes.layers * self.directions * sizes.kept(self.cell) + (layer - 1) * rows * wide;
+        reserve.as_strided(&[rows, wide], &[wide, 1], start)
+    }
+
+    /// The states of a layer in all directions.
+    fn wide(&self, sizes: &Sizes) -> i64 {
+        self.directions * sizes.hidden
+    }
+
     /// Refuses what is not computed, of a network of these sizes.
-    pub fn check(&self, sizes: &Sizes, trains: bool) -> Result<()> {
+    pub fn check(&self, sizes: &Sizes) -> Result<()> {
         let skips = match self.input_mode.as_str() {
             "skip_input" => true,
             "auto_select" => sizes.width == sizes.hidden,
@@ -67,9 +94,6 @@ impl Network {
         };
         if skips {
             return Err(Error::Unimplemented(format!("a recurrent network with input_mode {}", self.input_mode)));
-        }
-        if trains && self.dropout > 0.0 && sizes.layers > 1 {
-            return Err(Error::Unimplemented("dropout between the layers of a recurrent network".to_owned()));
         }
         Ok(())
     }

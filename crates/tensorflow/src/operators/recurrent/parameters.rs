@@ -186,7 +186,7 @@ fn described(call: &Call, network: &Network) -> Result<Parameters> {
         call.operator()
     );
     let sizes = Sizes { layers, time: 1, batch: 1, width, hidden };
-    network.check(&sizes, false)?;
+    network.check(&sizes)?;
     Ok(Parameters::new(network, &sizes))
 }
 

@@ -3,11 +3,13 @@
 use crate::c_api::Attributes;
 use crate::error::Result;
 use crate::kernel::{Call, Operator};
-use crate::operators::common::dtypes::{BINCOUNT_WEIGHTS, INDICES};
+use crate::operators::common::dtypes::{BINCOUNT_WEIGHTS, INDICES, WIDE_FLOATS};
+use crate::operators::common::functions;
 use crate::operators::common::index_access::{Places, Update};
-use crate::operators::common::regions::fill;
+use crate::operators::common::regions::{fill, reshaped};
 use crate::require;
 use dml_compute::creation::sequences::{self, Sequence};
+use dml_compute::pointwise::kernel::{self, Input};
 use dml_compute::{Dims, Scalar};
 use dml_kernel::DType;
 
@@ -51,6 +53,30 @@ fn count(call: &Call, binary: bool) -> Result<()> {
     places.update(call, &out, &weights, if binary { Update::Assign } else { Update::Add })
 }
 
+/// `HistogramFixedWidth`: how many numbers are in each of the bins, which are of one width. Those
+/// outside of the range are in the first and the last bin.
+fn histogram(call: &Call) -> Result<()> {
+    let (numbers, range, bins) = (call.input(0)?, call.host_numbers(1)?, call.host_number(2)?.to_i64());
+    require!(range.len() == 2, "value_range should be a vector of 2 elements, got {}", range.len());
+    let [low, high] = [range[0].to_f64(), range[1].to_f64()];
+    require!(low < high, "value_range should satisfy value_range[0] < value_range[1], but got '[{low}, {high}]'");
+    require!(bins > 0, "nbins should be a positive number, but got '{bins}'");
+    let out = call.output(0, &[bins])?;
+    fill(call, &out, Scalar::Int(0))?;
+    if numbers.numel() == 0 {
+        return Ok(());
+    }
+    let cx = call.cx();
+    let width = (high - low) / bins as f64;
+    let places = cx.empty(DType::I32, &[numbers.numel()])?;
+    let given = [low, width, (bins - 1) as f64].map(|number| Input::Number(Scalar::Double(number), numbers.dtype));
+    let operands: Vec<Input> = std::iter::once(Input::Tensor(reshaped(&numbers, &places.sizes))).chain(given).collect();
+    kernel::run(&cx, &functions::BIN, &[&places], &operands, numbers.dtype)?;
+    let one = cx.empty(out.dtype, &[])?;
+    fill(call, &one, Scalar::Int(1))?;
+    Places::of_first(&places).update(call, &out, &one.expand(&places.sizes), Update::Add)
+}
+
 /// The operators of this file.
 pub fn operators() -> Vec<Operator> {
     vec![
@@ -62,5 +88,9 @@ pub fn operators() -> Vec<Operator> {
         .of("T", BINCOUNT_WEIGHTS)
         .of("Tidx", INDICES)
         .on_host(&["size"]),
+        Operator::plain("HistogramFixedWidth", histogram)
+            .of("T", WIDE_FLOATS)
+            .of("dtype", INDICES)
+            .on_host(&["value_range", "nbins"]),
     ]
 }

@@ -2,7 +2,7 @@
 
 mod arg_extrema;
 mod counting;
-mod reductions;
+pub mod reductions;
 mod scans;
 mod segments;
 mod sparse_segments;

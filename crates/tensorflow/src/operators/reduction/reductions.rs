@@ -68,7 +68,8 @@ fn mean(call: &Call, input: &View, out: &View, axes: Axes) -> Result<()> {
     accumulate(call, Kind::Mean, input, out, axes)
 }
 
-fn accumulate(call: &Call, kind: Kind, input: &View, out: &View, axes: Axes) -> Result<()> {
+/// Sums or means along axes; of complex numbers those of their parts.
+pub fn accumulate(call: &Call, kind: Kind, input: &View, out: &View, axes: Axes) -> Result<()> {
     for (input, out) in by_parts(input).iter().zip(&by_parts(out)) {
         fold_sum(&call.cx(), kind, input, out, axes, input.dtype)?;
     }
