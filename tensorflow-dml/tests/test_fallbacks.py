@@ -69,3 +69,11 @@ def test_attributes_that_are_no_dtypes_are_left_out() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         f(tf.ones((1, 2, 2, 1)))
+
+
+def test_graphs_of_sessions_are_watched() -> None:
+    with tf.Graph().as_default():
+        y = tf.constant([1.0, 2.0]) * 2.0
+        with tf.compat.v1.Session() as session:
+            assert session.run(y).tolist() == [2, 4]
+    assert tensorflow_dml.fallbacks() == {}

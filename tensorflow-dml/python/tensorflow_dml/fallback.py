@@ -63,7 +63,8 @@ def _see(
     if graph is None:
         if not any(_is_asked_for_cpu(tensor.device) for tensor in outputs):
             return
-    elif graph.name.startswith(_DATASETS) or _is_asked_for_cpu(outputs[0].op.device):
+    # Only the graphs of functions have names.
+    elif getattr(graph, "name", "").startswith(_DATASETS) or _is_asked_for_cpu(outputs[0].op.device):
         return
     operator = operator.decode() if isinstance(operator, bytes) else operator
     kernels = _kernels(operator)
