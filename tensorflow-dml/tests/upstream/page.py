@@ -107,6 +107,5 @@ def _on_cpu(results: Iterable[Result]) -> list[str]:
 
 
 def _cell(result: Result) -> str:
-    """The end of the message, escaped as one line of Markdown."""
-    line = (result.message.strip().splitlines() or [""])[-1]
-    return f"{result.verdict.value}: {line[:200]}".replace("<", "\\<").replace("|", "\\|")
+    """What went wrong, escaped as one line of Markdown."""
+    return f"{result.verdict.value}: {result.summary[:200]}".replace("<", "\\<").replace("|", "\\|")

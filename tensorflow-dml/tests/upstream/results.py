@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -58,7 +59,14 @@ class Result:
         return self.wrong and not self.shared
 
     def __str__(self) -> str:
-        return f"{self.test}: {self.verdict.value}: {self.message[:300]}"
+        return f"{self.test}: {self.verdict.value}: {self.summary[:300]}"
+
+    @property
+    def summary(self) -> str:
+        """The line of the message that names the error: the last one without an indent."""
+        lines = [line for line in self.message.splitlines() if line.strip() and not line.startswith(" ")]
+        named = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Failure)\b", line)]
+        return (named or lines or [""])[-1]
 
 
 class ResultFile:

@@ -80,7 +80,7 @@ def _tests(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
 
 
 def _name(test: unittest.TestCase) -> str:
-    return test.id().removeprefix("__main__.")
+    return f"{type(test).__qualname__}.{test._testMethodName}"
 
 
 def _chosen(name: str, choice: dict[str, Any]) -> bool:
