@@ -266,6 +266,10 @@ def test_paddings_that_are_refused() -> None:
     refuses(lambda x: raw.Pad(input=x, paddings=[[1, -1], [0, 0]]), x)
     refuses(lambda x: raw.MirrorPad(input=x, paddings=[[2, 0], [0, 0]], mode="REFLECT"), x)
     refuses(lambda x: raw.MirrorPad(input=x, paddings=[[3, 0], [0, 0]], mode="SYMMETRIC"), x)
+    with tf.device(DEVICE):
+        for paddings in ([1, 1], [[1], [1]], [[1, 1, 1], [1, 1, 1]]):
+            with pytest.raises(tf.errors.InvalidArgumentError, match="paddings must be a matrix with 2 columns"):
+                raw.Pad(input=np.ones((2, 3), "f4"), paddings=paddings)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
