@@ -249,7 +249,9 @@ def test_dropout_between_layers(directions: int) -> None:
     output, gradient = run(3, True)
     factors = output.reshape(time, batch, directions, units) / x[:, :, None]
     keep = 1 - share
-    assert set(np.unique(factors.round(3)).astype("f4")) == set(np.array([0, keep ** (1 - layers)]).round(3).astype("f4"))
+    assert set(np.unique(factors.round(3)).astype("f4")) == set(
+        np.array([0, keep ** (1 - layers)]).round(3).astype("f4")
+    )
     assert abs((factors > 0).mean() - keep ** (layers - 1)) < 0.05
     np.testing.assert_allclose(gradient, factors.sum(2), rtol=1e-5)
     np.testing.assert_array_equal(run(3, True)[0], output)

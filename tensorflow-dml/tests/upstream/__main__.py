@@ -116,7 +116,7 @@ def _run(files: list[str], tree: sources.Tree, plugin: Path, options: argparse.N
 
 
 def _adapter() -> str:
-    adapters = library.information().get("adapters", [])
+    adapters = library.information()["devices"]
     return str(adapters[0]["name"]) if adapters else "no adapter"
 
 
@@ -145,7 +145,7 @@ def _judge(
         there = {result.test.file for result in chosen}
         subject = f"TensorFlow {_installed()}, on {_adapter()}; test files of a source tree of {tree.version}"
         families = {name: [file for file in some if file in files] for name, some in tree.families().items()}
-        missing = [name for some in tree.families().values() for name in some if name not in there]
+        missing = sum(name not in there for some in tree.families().values() for name in some)
         options.write.write_text(page.render(chosen, families, failures, subject, missing), encoding="utf-8")
         print(f"{options.write} is written")
     return 1 if broken or unexplained or outdated else 0

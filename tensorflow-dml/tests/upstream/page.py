@@ -37,7 +37,7 @@ def render(
     families: dict[str, list[str]],
     known: Sequence[Failure],
     subject: str,
-    missing: list[str],
+    missing: int,
 ) -> str:
     """The text of the page: the results of whole files, by family; `missing` are the files that
     were not run.
@@ -52,7 +52,7 @@ def render(
         HEAD,
         f"{subject}{several}.",
         "",
-        *([f"**Not run**: {', '.join(missing)}.", ""] if missing else []),
+        *([f"**Not run**: {missing} other files of these families.", ""] if missing else []),
         *_table(results, families),
         "",
         "## What fails, and why",
