@@ -27,3 +27,10 @@ def _fallbacks() -> Iterator[None]:
     print("fallbacks:", dict(sorted(tensorflow_dml.fallbacks().items())))
     keras.mixed_precision.set_global_policy("float32")
     tf.config.set_soft_device_placement(False)
+
+
+@pytest.fixture
+def no_fallbacks() -> Iterator[None]:
+    """No operator of the program may run on the CPU for lack of a kernel."""
+    yield
+    assert not tensorflow_dml.fallbacks(), "operators ran on the CPU"
