@@ -3,7 +3,7 @@
 mod common;
 
 use common::{validated, validated_for};
-use dml_kernel::{Atomic, Builder, DType, FloatModes, ScalarType, Subgroup, Target};
+use dml_kernel::{Atomic, Builder, DType, FloatModes, Module, ScalarType, Subgroup, Target};
 
 #[test]
 fn copies_and_converts_every_dtype_to_every_other() {
@@ -71,6 +71,35 @@ fn long_parameter_blocks_move_to_memory() {
     let module = validated(&b.finish());
     assert!(module.indirect);
     assert_eq!((module.push_bytes, module.param_bytes), (8, 168));
+}
+
+const SPIRV_HEADER: usize = 5;
+const OP_LOAD: u32 = 61;
+const OP_SELECTION_MERGE: u32 = 247;
+
+#[test]
+fn parameters_of_one_branch_are_loaded_there() {
+    let b = Builder::new("branches", [64, 1, 1]);
+    let shared = b.param("shared", ScalarType::I64);
+    for i in 0..8 {
+        let y = b.pointer(&format!("y{i}"), DType::F16);
+        let n = b.param(&format!("n{i}"), ScalarType::I64);
+        b.if_(b.group_id(0).eq(i), || y.store(b.global_id(0), (n + shared).cast(ScalarType::F32)));
+    }
+    let kernel = b.finish();
+    // Up to the first branch.
+    let loads_in_entry = |module: &Module| {
+        let (mut at, mut loads) = (SPIRV_HEADER, 0);
+        while module.words[at] & 0xffff != OP_SELECTION_MERGE {
+            loads += u32::from(module.words[at] & 0xffff == OP_LOAD);
+            at += module.words[at] as usize >> 16;
+        }
+        loads
+    };
+    let early = validated_for(&kernel, &Target::default());
+    let late = validated_for(&kernel, &Target { late_params: true, ..Target::default() });
+    assert!(early.indirect && late.indirect);
+    assert_eq!(loads_in_entry(&early) - loads_in_entry(&late), 16);
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub(crate) fn target(info: &AdapterInfo) -> Target {
         storage16: has.f16_storage,
         invocations: has.max_workgroup_invocations,
         reloads_params: has.has_few_registers() && has.registers.is_some_and(|file| !file.shared_values_apart),
+        late_params: has.has_few_registers() && has.registers.is_some_and(|file| file.shared_values_apart),
         narrow_offsets: has.i64 && has.registers.is_some_and(|file| !file.sums_take_wide_constants),
         most_values: has.most_values.unwrap_or(Target::default().most_values),
     }

@@ -40,6 +40,8 @@ pub struct Target {
     pub invocations: u32,
     /// Registers are few: loops load parameters again that are in memory.
     pub reloads_params: bool,
+    /// Registers are few: parameters in memory that one branch uses alone are loaded there.
+    pub late_params: bool,
     /// Sums of 64-bit integers take no constants: parameters that are loaded again have offsets of
     /// 32 bits.
     pub narrow_offsets: bool,
@@ -57,6 +59,7 @@ impl Default for Target {
             storage16: true,
             invocations: u32::MAX,
             reloads_params: false,
+            late_params: false,
             narrow_offsets: false,
             most_values: MOST_VALUES,
         }

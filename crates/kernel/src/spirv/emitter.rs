@@ -5,6 +5,7 @@
 
 use super::code::{Code, Id};
 use super::late_constants;
+use super::late_params;
 use super::module::{MAX_PUSH_BYTES, Module, Needs};
 use super::reload::ParamBlock;
 use crate::collect::{collect, collect_origin};
@@ -68,6 +69,13 @@ pub(super) struct Emitter<'k> {
     pub(super) narrow_offsets: bool,
     /// The parameter block, if they do.
     pub(super) reloaded: Option<ParamBlock>,
+    /// The parameters that each statement of the kernel's body loads where it begins, if they are in
+    /// memory.
+    pub(super) of_branches: Vec<Vec<u32>>,
+    /// Those of the statement that begins.
+    pub(super) entering: Vec<u32>,
+    /// The address of the parameter block and the types of its members, if branches load some.
+    pub(super) late_params: Option<(Id, Vec<Id>)>,
     /// Whether loops make constants of f64 where they use them.
     pub(super) makes_constants: bool,
     /// A zero (u32) that compilers do not know, if one is used.
@@ -94,6 +102,9 @@ impl<'k> Emitter<'k> {
             products: Vec::new(),
             reloads_params: target.reloads_params,
             narrow_offsets: target.reloads_params && (target.narrow_offsets || makes_constants),
+            of_branches: if target.late_params { late_params::of_branches(k) } else { Vec::new() },
+            entering: Vec::new(),
+            late_params: None,
             makes_constants,
             unknown_zero: None,
             reloaded: None,
@@ -113,7 +124,7 @@ impl<'k> Emitter<'k> {
         self.declare_matrices();
         self.load_builtins(indirect);
         self.load_params(&offsets, indirect, zero);
-        self.block(&self.k.body);
+        self.body();
         if !self.terminated {
             self.code.b.ret().expect("a block is open");
         }

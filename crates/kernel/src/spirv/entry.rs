@@ -97,22 +97,40 @@ impl Emitter<'_> {
         } else {
             (self.push_variable(block), StorageClass::PushConstant)
         };
-        let mut loaded = Vec::with_capacity(members.len());
-        for ((param, &member), i) in self.k.params.iter().zip(&members).zip(0..) {
-            let value = self.load_param(base, class, member, i, indirect);
-            if let ParamKind::Pointer { pointer, .. } = param.kind {
-                let word = self.k.pointers[pointer as usize].word;
-                self.pointers[pointer as usize] =
-                    if word == Word::Full(ScalarType::U32) { value } else { self.retyped(value, word, 1) };
-            }
-            loaded.push(value);
+        if !indirect {
+            self.of_branches.clear();
+        }
+        let late = self.of_branches.concat();
+        let mut loaded = vec![None; members.len()];
+        for i in (0..members.len() as u32).filter(|i| !late.contains(i)) {
+            loaded[i as usize] = Some(self.first_load(base, class, members[i as usize], i, indirect));
+        }
+        self.set_params(&loaded);
+        if !late.is_empty() {
+            self.late_params = Some((base, members.clone()));
         }
         if indirect && self.reloads_params {
             self.reloaded = Some(ParamBlock { base, members, offsets: offsets.to_vec() });
         }
+    }
+
+    /// Loads parameter `p`, a member of the block at `base`. If it is a pointer, it is this one from
+    /// here on.
+    pub(super) fn first_load(&mut self, base: Id, class: StorageClass, member: Id, p: u32, indirect: bool) -> Id {
+        let value = self.load_param(base, class, member, p, indirect);
+        if let ParamKind::Pointer { pointer, .. } = self.k.params[p as usize].kind {
+            let word = self.k.pointers[pointer as usize].word;
+            self.pointers[pointer as usize] =
+                if word == Word::Full(ScalarType::U32) { value } else { self.retyped(value, word, 1) };
+        }
+        value
+    }
+
+    /// Sets the parameters among values from here on; those that are `None` stay.
+    pub(super) fn set_params(&mut self, loaded: &[Option<Id>]) {
         for (id, value) in self.k.values.iter().enumerate() {
             if let Inst::Param(p) = value.inst {
-                self.values[id] = loaded[p as usize];
+                self.values[id] = loaded[p as usize].unwrap_or(self.values[id]);
             }
         }
     }

@@ -4,7 +4,7 @@
 //! constants, `arithmetic`, `group_operations`, `halves` (conversions between f32 and f16) and
 //! `synchronization` its instructions, `requirements` its capabilities. `emitter` walks a kernel
 //! and appends to it: `entry` what the kernel declares, `statements`, `values`, `memory`, `reload`
-//! for parameters in loops, and `matrix` for matrix registers.
+//! for parameters in loops, `late_params` for those of branches, and `matrix` for matrix registers.
 
 mod arithmetic;
 mod code;
@@ -13,6 +13,7 @@ mod entry;
 mod group_operations;
 mod halves;
 mod late_constants;
+mod late_params;
 mod matrix;
 mod memory;
 mod module;

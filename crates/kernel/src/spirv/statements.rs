@@ -6,6 +6,19 @@ use crate::ir::*;
 use rspirv::spirv::{LoopControl, Scope, SelectionControl};
 
 impl Emitter<'_> {
+    /// Emits the kernel's body.
+    pub(super) fn body(&mut self) {
+        let of_branches = std::mem::take(&mut self.of_branches);
+        self.terminated = false;
+        for (at, stmt) in self.k.body.0.iter().enumerate() {
+            if self.terminated {
+                return;
+            }
+            self.entering = of_branches.get(at).cloned().unwrap_or_default();
+            self.statement(stmt);
+        }
+    }
+
     /// Emits a block's statements up to the first return.
     pub(super) fn block(&mut self, block: &Block) {
         self.terminated = false;
@@ -50,6 +63,7 @@ impl Emitter<'_> {
                 continue;
             }
             self.open(label);
+            self.load_late_params();
             self.block(block);
             if !self.terminated {
                 self.jump(merge);

@@ -23,6 +23,7 @@ pub const NOTHING: Target = Target {
     storage16: false,
     invocations: 128,
     reloads_params: true,
+    late_params: true,
     narrow_offsets: false,
     most_values: usize::MAX,
 };
@@ -37,6 +38,7 @@ fn targets() -> Vec<Target> {
         Target { float64: false, ..Target::default() },
         Target { invocations: 100, ..Target::default() },
         Target { reloads_params: true, narrow_offsets: true, ..Target::default() },
+        Target { late_params: true, ..Target::default() },
     ]
 }
 
