@@ -110,6 +110,7 @@ fn run(cx: &Context, g: &Geometry, pass: Pass, tensors: [&View; 3], bias: Option
         source_size: &source.sizes[2..],
         result_size: &out.sizes[2..],
         padding: &g.padding,
+        taps: spec.few_registers.then_some(&g.kernel[..]),
     };
     let taps = weight.numel() / channels;
     let operations = multiply_adds(accumulator(out.dtype), (out.numel() * taps) as u64);

@@ -16,8 +16,11 @@ use dml_kernel::{Builder, DType, Pointer, ScalarType, Value, Var};
 
 /// Maximum number of products for which the taps of the last dimension are unrolled too.
 const UNROLLED: u32 = 256;
-/// The same where registers are few: compilers issue the loads of all unrolled taps at once.
+/// The same where registers are few.
 const UNROLLED_FOR_FEW_REGISTERS: u32 = 160;
+/// Maximum number of elements and weights that unrolled taps load where registers are few:
+/// compilers issue the loads of all of them at once.
+const LOADED_FOR_FEW_REGISTERS: u32 = 100;
 
 /// Specialisation: everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -66,6 +69,9 @@ parameters! {
         result_size: PerAxis = s.axes.len(),
         /// Padding of the inner side.
         padding: PerAxis = s.axes.len(),
+        /// Taps of the window: parameters where registers are few, so that compilers do not unroll
+        /// loops over them.
+        taps: Option<PerAxis> = s.few_registers.then_some(s.axes.len()),
     }
 }
 
@@ -100,6 +106,7 @@ struct Worker<'b, 's> {
     source_size: Vec<Value<'b>>,
     source_strides: Vec<Value<'b>>,
     result_strides: Vec<Value<'b>>,
+    taps: Option<Vec<Value<'b>>>,
 }
 
 /// The source offset of a tap, whether it is in range (`None` if all are), and the offset of the
@@ -167,6 +174,7 @@ impl<'b, 's> Worker<'b, 's> {
             source_size: p.source_size.clone(),
             source_strides,
             result_strides,
+            taps: p.taps.clone(),
         }
     }
 
@@ -221,12 +229,19 @@ impl<'b, 's> Worker<'b, 's> {
             self.for_each_other_tap(d, seen, body);
         };
         let tile = self.spec.tile;
-        let products = steps.taps * tile.windows * tile.taps * self.spec.channels.unwrap_or(1);
-        let most = if self.spec.few_registers { UNROLLED_FOR_FEW_REGISTERS } else { UNROLLED };
-        if steps.phases == 1 && products <= most && rank == self.spec.axes.len() {
+        let width = self.spec.channels.unwrap_or(1);
+        let products = steps.taps * tile.windows * tile.taps * width;
+        let loaded = steps.taps * (tile.positions().len() as u32 + tile.taps) * width;
+        let fits = if self.spec.few_registers {
+            products <= UNROLLED_FOR_FEW_REGISTERS && loaded <= LOADED_FOR_FEW_REGISTERS
+        } else {
+            products <= UNROLLED
+        };
+        if steps.phases == 1 && fits && rank == self.spec.axes.len() {
             (0..steps.taps as i32).for_each(|tap| turn(self.b.i32(tap)));
         } else {
-            self.b.for_(0, line.count, 1, turn);
+            let taps = self.taps.as_ref().filter(|_| steps.phases == 1);
+            self.b.for_(0, taps.map_or(line.count, |taps| taps[d]), 1, turn);
         }
     }
 
