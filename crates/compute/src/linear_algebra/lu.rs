@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::linear_algebra::lu_panel::{Panel, PanelArguments, WIDTH};
 use crate::linear_algebra::lu_register_panel::{RegisterPanel, RegisterPanelArguments};
-use crate::linear_algebra::lu_rows::{Rows, RowsArguments};
+use crate::linear_algebra::lu_rows::{self, Rows, RowsArguments};
 use crate::linear_algebra::matrices::{self, Update, fill_with, part};
 use crate::linear_algebra::panel_exchange::{self, PanelExchange, PanelExchangeArguments};
 use crate::linear_algebra::register_panel::Shape;
@@ -62,7 +62,8 @@ fn decompose_rows(cx: &Context, a: &View, to: &Decomposed, pivot: bool) -> Resul
     let lu = matrices::flat(&to.lu);
     let [batch, m, n] = [a.sizes[0], a.sizes[1], a.sizes[2]];
     let (index, rows) = (matrices::index_of(&[&a, &lu]), matrices::rows_for(m.max(n)));
-    let spec = Rows { dtype: a.dtype, index, rows, pivot, conjugate: a.conjugate };
+    let in_registers = lu_rows::fit_registers(a.dtype, rows, cx.device.info().capabilities.registers);
+    let spec = Rows { dtype: a.dtype, index, rows, pivot, conjugate: a.conjugate, in_registers };
     let arguments = RowsArguments {
         a: &a,
         lu: &lu,

@@ -22,6 +22,8 @@ pub struct Tile<'b> {
     own: Value<'b>,
     /// See [`LOADS_IN_FLIGHT`].
     loads_in_flight: u32,
+    /// The rows and columns that are copied, if not all are.
+    copied: Option<Value<'b>>,
 }
 
 /// The position of a tile in memory: `rows` x `columns` elements from a first element on.
@@ -61,12 +63,19 @@ impl<'b> Tile<'b> {
             base: (local - own) * side,
             own,
             loads_in_flight: LOADS_IN_FLIGHT,
+            copied: None,
         }
     }
 
     /// The tile, with another number of loads in flight: a power of two.
     pub fn with_loads_in_flight(self, loads_in_flight: u32) -> Tile<'b> {
         Tile { loads_in_flight, ..self }
+    }
+
+    /// The tile, of which only the first `copied` rows and columns are copied: compilers unroll
+    /// loops over a number that they know, and issue the loads of all turns at once.
+    pub fn with_copied(self, copied: Value<'b>) -> Tile<'b> {
+        Tile { copied: Some(copied), ..self }
     }
 
     fn offset(&self, row: Value<'b>, column: Value<'b>) -> Value<'b> {
@@ -88,7 +97,8 @@ impl<'b> Tile<'b> {
     /// element always belongs to the same invocation.
     pub fn each(&self, strides: &StrideParams<'b>, take: impl Fn(&[[Value<'b>; 2]])) {
         let (b, down) = (self.b, strides.rows_are_closer());
-        b.for_(0, b.u32(self.side), self.loads_in_flight, |first| {
+        let turns = self.copied.unwrap_or_else(|| b.u32(self.side));
+        b.for_(0, turns, self.loads_in_flight, |first| {
             let positions: Vec<[Value; 2]> = (0..self.loads_in_flight)
                 .map(|e| {
                     let other = first + e;
