@@ -1,12 +1,13 @@
 //! Passes over the digits of long rows, which sorting ([`radix_sort`](super::radix_sort)) and
 //! selection share: the sources of keys, the division of rows into blocks, and a block's histogram.
 
+use crate::primitives::registers::{Kept, Loads, loads_in_flight};
 use crate::primitives::row_operands::{OperandParams, Operands};
 use crate::primitives::sort_key;
 use crate::view::View;
 use crate::view::layout::LayoutSpec;
 use dml_engine::interface::U32;
-use dml_engine::{ArgumentBlock, Parameter};
+use dml_engine::{ArgumentBlock, Parameter, RegisterFile};
 use dml_kernel::dense::{self, GROUP};
 use dml_kernel::{Atomic, Builder, DType, Pointer, ScalarType, Shared, Value};
 
@@ -23,6 +24,13 @@ const BLOCKS: u64 = 2048;
 
 /// Maximum number of tiles of a block.
 const TILES: u64 = 8;
+
+/// The keys that an invocation holds at the same time, at most `most`: each with its position, and
+/// with what is found of it.
+pub fn keys_at_a_time(registers: Option<RegisterFile>, key: DType, most: u32) -> u32 {
+    let kept = |keys| Kept { bytes: key.bytes() as u32, elements: 2 * keys, loaded: (keys, Loads::Vectors) };
+    loads_in_flight(registers, GROUP, most, kept)
+}
 
 /// What a pass reads or writes.
 #[derive(Copy, Clone)]

@@ -1,13 +1,14 @@
 //! The few elements of lowest rank in rows of a few thousand, with one workgroup for each row: a
-//! radix selection like [`select`](super::select)'s, with keys in registers. Ties between equal
-//! keys are broken by position, which is used as further digits, so that the last selected element
-//! is unique. The selected elements are then sorted by a network.
+//! radix selection like [`select`](super::select)'s, with keys in registers, or loaded for each
+//! digit where registers do not hold them. Ties between equal keys are broken by position, which is
+//! used as further digits, so that the last selected element is unique. The selected elements are
+//! then sorted by a network.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::primitives::kernel::KernelSpec;
 use crate::primitives::prefix_sum;
-use crate::primitives::radix_pass::{BITS, DIGITS};
+use crate::primitives::radix_pass::{BITS, DIGITS, keys_at_a_time};
 use crate::primitives::row_operands::{Operands, RowOperands};
 use crate::sorting::key;
 use crate::sorting::tile::network;
@@ -30,10 +31,14 @@ pub fn takes(n: i64, count: i64) -> bool {
 
 /// Writes the `count` first elements of each row, in order.
 pub fn run(cx: &Context, o: &Operands, count: i64, descending: bool) -> Result<()> {
+    let dtype = o.tensors[0].dtype;
+    let elements_per_invocation = (o.n as u32).next_power_of_two() / GROUP;
+    let registers = cx.device.info().capabilities.registers;
     let spec = Spec {
-        dtype: o.tensors[0].dtype,
+        dtype,
         descending,
-        elements_per_invocation: (o.n as u32).next_power_of_two() / GROUP,
+        elements_per_invocation,
+        at_a_time: keys_at_a_time(registers, key::dtype_of(dtype), elements_per_invocation),
         padded: (count as u32).next_power_of_two().max(2),
         layout: o.layout.spec(),
     };
@@ -48,6 +53,8 @@ struct Spec {
     descending: bool,
     /// Elements of an invocation.
     elements_per_invocation: u32,
+    /// Elements whose keys it holds at a time: with fewer than all, keys are loaded for each digit.
+    at_a_time: u32,
     /// Number of selected elements, rounded up to a power of two.
     padded: u32,
     layout: LayoutSpec,
@@ -72,42 +79,99 @@ impl KernelSpec for Spec {
         let row = b.group_id(0).cast(index) + b.group_id(1).cast(index) * b.group_count(0).cast(index);
         b.if_(row.ge(o.rows), || b.return_());
         let offsets = o.offsets(b, row);
-        let positions: Vec<Value> = (0..elements_per_invocation).map(|k| me + k * GROUP).collect();
-        // All loads are issued before the first use.
-        let keys: Vec<Value> = positions
-            .iter()
-            .map(|&at| key::of_bits(o.input.load(o.at(0, offsets[0], at.min(p.n - 1))), dtype, self.descending))
-            .collect();
+        let elements = |first: Value<'b>| {
+            let positions: Vec<Value> = (0..self.at_a_time).map(|k| first + k * GROUP).collect();
+            // All loads are issued before the first use.
+            let keys: Vec<Value> = positions
+                .iter()
+                .map(|&at| key::of_bits(o.input.load(o.at(0, offsets[0], at.min(p.n - 1))), dtype, self.descending))
+                .collect();
+            (positions, keys)
+        };
+        let there = |positions: &[Value<'b>]| positions.iter().map(|&at| at.lt(p.n)).collect::<Vec<_>>();
+        let held = (self.at_a_time == elements_per_invocation).then(|| elements(me));
         let search = DigitSearch {
             b,
             digits: b.shared(ScalarType::U32, 1, DIGITS),
             sums: prefix_sum::scratch(b, ScalarType::U32),
             found: b.shared(ScalarType::U32, 1, 2),
         };
-        let there: Vec<Value> = positions.iter().map(|&at| at.lt(p.n)).collect();
-        let (last, rest) = search.run(&keys, &there, key::bits(dtype), p.count - 1);
-        let equal: Vec<Value> = keys.iter().zip(&there).map(|(&key, &there)| there & key.eq(last)).collect();
-        let (last_position, _) = search.run(&positions, &equal, (elements_per_invocation * GROUP).ilog2(), rest);
+        let held = held.map(|(positions, keys)| (there(&positions), positions, keys));
+        // Runs code for the elements, a few at a time: whether they exist, positions and keys.
+        let each = |take: &dyn Fn(&[Value<'b>], &[Value<'b>], &[Value<'b>])| match &held {
+            Some((there, positions, keys)) => take(there, positions, keys),
+            None => b.for_(me, p.n, self.at_a_time * GROUP, |first| {
+                let (positions, keys) = elements(first);
+                take(&there(&positions), &positions, &keys);
+            }),
+        };
+        let scalar = key::dtype_of(dtype).compute();
+        let by_key = |take: &dyn Fn(&[Value<'b>], &[Value<'b>])| each(&|there, _, keys| take(keys, there));
+        let (last, rest) = search.run(&by_key, scalar, key::bits(dtype), p.count - 1);
+        let are_equal = |there: &[Value<'b>], keys: &[Value<'b>]| -> Vec<Value<'b>> {
+            keys.iter().zip(there).map(|(&key, &there)| there & key.eq(last)).collect()
+        };
+        let equal = held.as_ref().map(|(there, _, keys)| are_equal(there, keys));
+        let by_position = |take: &dyn Fn(&[Value<'b>], &[Value<'b>])| {
+            each(&|there, positions, keys| match &equal {
+                Some(equal) => take(positions, equal),
+                None => take(positions, &are_equal(there, keys)),
+            });
+        };
+        let bits = (elements_per_invocation * GROUP).ilog2();
+        let (last_position, _) = search.run(&by_position, ScalarType::U32, bits, rest);
 
-        let wanted: Vec<Value> = (0..elements_per_invocation as usize)
-            .map(|k| (there[k] & keys[k].lt(last)) | (equal[k] & positions[k].le(last_position)))
-            .collect();
-        let mine = wanted.iter().fold(b.u32(0), |sum, wanted| sum + wanted.cast(ScalarType::U32));
+        let are_wanted = |there: &[Value<'b>], positions: &[Value<'b>], keys: &[Value<'b>]| -> Vec<Value<'b>> {
+            let again;
+            let equal = match &equal {
+                Some(equal) => equal,
+                None => {
+                    again = are_equal(there, keys);
+                    &again
+                }
+            };
+            (0..keys.len())
+                .map(|k| (there[k] & keys[k].lt(last)) | (equal[k] & positions[k].le(last_position)))
+                .collect()
+        };
+        let wanted = held.as_ref().map(|(there, positions, keys)| are_wanted(there, positions, keys));
+        let count = |all: &[Value<'b>]| all.iter().fold(b.u32(0), |sum, wanted| sum + wanted.cast(ScalarType::U32));
+        let mine = match &wanted {
+            Some(wanted) => count(wanted),
+            None => {
+                let mine = b.var(b.u32(0));
+                each(&|there, positions, keys| mine.set(mine.get() + count(&are_wanted(there, positions, keys))));
+                mine.get()
+            }
+        };
         let (inclusive, _) = prefix_sum::scan_groups(b, search.sums, mine, GROUP);
-        let (chosen, chosen_positions) =
-            (b.shared(key::dtype_of(dtype).compute(), 1, padded), b.shared(ScalarType::U32, 1, padded));
+        let (chosen, chosen_positions) = (b.shared(scalar, 1, padded), b.shared(ScalarType::U32, 1, padded));
         b.if_(me.lt(padded), || {
             chosen.store(me, u64::MAX);
             chosen_positions.store(me, u32::MAX);
         });
         b.barrier();
-        let mut slot = inclusive - mine;
-        for k in 0..elements_per_invocation as usize {
-            b.if_(wanted[k], || {
-                chosen.store(slot, keys[k]);
-                chosen_positions.store(slot, positions[k]);
-            });
-            slot = slot + wanted[k].cast(ScalarType::U32);
+        // Stores what is wanted from a slot on. Returns the next slot.
+        let store = |mut slot: Value<'b>, wanted: &[Value<'b>], positions: &[Value<'b>], keys: &[Value<'b>]| {
+            for ((&wanted, &position), &key) in wanted.iter().zip(positions).zip(keys) {
+                b.if_(wanted, || {
+                    chosen.store(slot, key);
+                    chosen_positions.store(slot, position);
+                });
+                slot = slot + wanted.cast(ScalarType::U32);
+            }
+            slot
+        };
+        match (&wanted, &held) {
+            (Some(wanted), Some((_, positions, keys))) => {
+                store(inclusive - mine, wanted, positions, keys);
+            }
+            _ => {
+                let slot = b.var(inclusive - mine);
+                each(&|there, positions, keys| {
+                    slot.set(store(slot.get(), &are_wanted(there, positions, keys), positions, keys));
+                });
+            }
         }
         network(b, chosen, chosen_positions, padded, padded);
         b.if_(me.lt(p.count), || {
@@ -117,6 +181,9 @@ impl KernelSpec for Spec {
         });
     }
 }
+
+/// Code that runs other code for keys, and whether they are there, a few at a time.
+type Each<'e, 'b> = dyn Fn(&dyn Fn(&[Value<'b>], &[Value<'b>])) + 'e;
 
 /// Shared memory of a search.
 struct DigitSearch<'b> {
@@ -129,11 +196,11 @@ struct DigitSearch<'b> {
 }
 
 impl<'b> DigitSearch<'b> {
-    /// The key with a given rank among the workgroup's keys that are `there`, which differ in their
-    /// lowest `bits` bits, and its rank among equal keys.
-    fn run(&self, keys: &[Value<'b>], there: &[Value<'b>], bits: u32, rank: Value<'b>) -> (Value<'b>, Value<'b>) {
+    /// The key with a given rank among the workgroup's keys that are there, which differ in their
+    /// lowest `bits` bits, and its rank among equal keys. `each` runs code for keys, and whether
+    /// they are there, a few at a time.
+    fn run(&self, each: &Each<'_, 'b>, scalar: ScalarType, bits: u32, rank: Value<'b>) -> (Value<'b>, Value<'b>) {
         let (b, me) = (self.b, self.b.local_id(0));
-        let scalar = keys[0].scalar();
         // Bits from `shift` on are those of the wanted key; none are known at first.
         let (prefix, rank) = (b.var(b.int(scalar, 0)), b.var(rank));
         let shift = b.var(b.u32(bits.next_multiple_of(BITS)));
@@ -145,14 +212,16 @@ impl<'b> DigitSearch<'b> {
                 let (low, found, wanted) = (shift.get().cast(scalar), prefix.get(), rank.get());
                 self.digits.store(me, b.u32(0));
                 b.barrier();
-                for (&key, &there) in keys.iter().zip(there) {
-                    let digits = key >> low;
-                    // Only keys that agree in the higher digits.
-                    b.if_(there & (digits >> BITS).eq(found), || {
-                        let digit = digits.cast(ScalarType::U32) & (DIGITS - 1);
-                        self.digits.atomic(Atomic::Add, digit, b.u32(1));
-                    });
-                }
+                each(&|keys, there| {
+                    for (&key, &there) in keys.iter().zip(there) {
+                        let digits = key >> low;
+                        // Only keys that agree in the higher digits.
+                        b.if_(there & (digits >> BITS).eq(found), || {
+                            let digit = digits.cast(ScalarType::U32) & (DIGITS - 1);
+                            self.digits.atomic(Atomic::Add, digit, b.u32(1));
+                        });
+                    }
+                });
                 b.barrier();
                 let here = self.digits.load(me);
                 let (inclusive, _) = prefix_sum::scan_groups(b, self.sums, here, GROUP);
@@ -178,13 +247,14 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, elements_per_invocation, padded, index) in [
-            (DType::F16, 2, 2, ScalarType::U32),
-            (DType::F32, 16, 64, ScalarType::U32),
-            (DType::I64, 16, 256, ScalarType::U64),
+        for (dtype, elements_per_invocation, at_a_time, padded, index) in [
+            (DType::F16, 2, 2, 2, ScalarType::U32),
+            (DType::F32, 16, 16, 64, ScalarType::U32),
+            (DType::I64, 16, 16, 256, ScalarType::U64),
+            (DType::I64, 16, 8, 256, ScalarType::U32),
         ] {
             let layout = LayoutSpec { rank: 2, operands: 3, index };
-            accepted(&Spec { dtype, descending: true, elements_per_invocation, padded, layout }.build());
+            accepted(&Spec { dtype, descending: true, elements_per_invocation, at_a_time, padded, layout }.build());
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::movement::copy::fill_with;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::prefix_sum;
-use crate::primitives::radix_pass::{BITS, Block, DIGITS, KeySource, Kind, Pass, PassNumbers};
+use crate::primitives::radix_pass::{BITS, Block, DIGITS, KeySource, Kind, Pass, PassNumbers, keys_at_a_time};
 use crate::primitives::row_operands::RowOperands;
 use crate::scalar::Scalar as Number;
 use crate::view::View;
@@ -18,7 +18,7 @@ use dml_engine::parameters;
 use dml_kernel::dense::{self, GROUP};
 use dml_kernel::{Atomic, Builder, DType, ScalarType, Value};
 
-/// Elements that an invocation processes together.
+/// Elements that an invocation processes together, if registers hold them.
 const ELEMENTS_PER_INVOCATION: u32 = 16;
 
 /// Which elements are collected from each row.
@@ -52,9 +52,16 @@ struct Keys {
     dtype: DType,
     index: ScalarType,
     from: Kind,
+    /// Elements that an invocation processes together.
+    each: u32,
 }
 
 impl Keys {
+    /// Elements that a workgroup processes together.
+    fn tile(self) -> u32 {
+        GROUP * self.each
+    }
+
     /// The dtype of keys in memory; `None` if elements are read.
     fn in_memory(self) -> Option<DType> {
         self.from.has_keys().then_some(self.dtype)
@@ -73,11 +80,12 @@ impl Selection<'_> {
     pub fn run(&self, cx: &Context, collect: Collect) -> Result<(View, View)> {
         let &Selection { dtype, rows, n, .. } = self;
         check!(n < i64::from(i32::MAX), TooLarge, "{}: {n} elements in a row are more than dml can sort", cx.name);
-        let spec = Keys { dtype, index: index_type(rows * n), from: self.from.kind() };
+        let each = keys_at_a_time(cx.device.info().capabilities.registers, dtype, ELEMENTS_PER_INVOCATION);
+        let spec = Keys { dtype, index: index_type(rows * n), from: self.from.kind(), each };
         let (found, digits) = (&cx.empty(dtype, &[rows])?, &cx.empty(DType::U32, &[rows, i64::from(DIGITS)])?);
         fill_with(cx, found, Number::Int(0))?;
         fill_with(cx, digits, Number::Int(0))?;
-        let pass = Pass::new(n, rows, GROUP * ELEMENTS_PER_INVOCATION);
+        let pass = Pass::new(n, rows, spec.tile());
         let (keys, operands, groups) = (self.from.keys(), self.from.operands(), pass.groups());
         for shift in (0..self.bits).step_by(BITS as usize).rev() {
             let above = if shift + BITS < self.bits { u64::MAX << (shift + BITS) } else { 0 } as i64;
@@ -133,10 +141,10 @@ impl KernelSpec for CountDigits {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: DigitsParameters<'b>) {
-        let block = Block::new(b, p.pass, self.0.index, GROUP * ELEMENTS_PER_INVOCATION);
+        let block = Block::new(b, p.pass, self.0.index, self.0.tile());
         let found = p.found.load(block.row);
         let key = block.keys(self.0.from, p.keys, p.operands.as_ref());
-        let counts = block.count(ELEMENTS_PER_INVOCATION, key, |key| ((key ^ found) & p.above).eq(0));
+        let counts = block.count(self.0.each, key, |key| ((key ^ found) & p.above).eq(0));
         let digit = b.local_id(0);
         let total = counts.load(digit);
         b.if_(total.ne(0), || {
@@ -218,13 +226,13 @@ impl KernelSpec for CountLowest {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: LowestParameters<'b>) {
-        let block = Block::new(b, p.pass, self.0.index, GROUP * ELEMENTS_PER_INVOCATION);
+        let block = Block::new(b, p.pass, self.0.index, self.0.tile());
         let (found, me) = (p.found.load(block.row), b.local_id(0));
         let key = block.keys(self.0.from, p.keys, p.operands.as_ref());
         // Two counts in one word: a block has fewer than 2^16 keys.
         let mine = b.var(b.u32(0));
-        b.for_(block.begin, block.end, GROUP * ELEMENTS_PER_INVOCATION, |start| {
-            let positions: Vec<Value> = (0..ELEMENTS_PER_INVOCATION).map(|k| start + me + k * GROUP).collect();
+        b.for_(block.begin, block.end, self.0.tile(), |start| {
+            let positions: Vec<Value> = (0..self.0.each).map(|k| start + me + k * GROUP).collect();
             let keys: Vec<Value> = positions.iter().map(|&at| key(at.min(block.end - 1))).collect();
             mine.set(mine.get() + count_of(b, &keys, |k| positions[k].lt(block.end), found));
         });
@@ -266,7 +274,7 @@ impl KernelSpec for CollectSpec {
 
     fn write<'b>(&self, b: &'b Builder, p: CollectParameters<'b>) {
         let (before, count, index) = (p.before, p.count, self.keys.index);
-        let block = Block::new(b, p.pass, index, GROUP * ELEMENTS_PER_INVOCATION);
+        let block = Block::new(b, p.pass, index, self.keys.tile());
         let (found, rank) = (p.found.load(block.row), p.ranks.load(block.row));
         let [block_number, first, blocks] = block.numbers();
         let below = b.var(before.load(block_number) - before.load(first));
@@ -278,10 +286,10 @@ impl KernelSpec for CollectSpec {
         let any = if self.one { equals } else { lower | equals };
         let key = block.keys(self.keys.from, p.keys, p.operands.as_ref());
         let scratch = prefix_sum::scratch(b, ScalarType::U32);
-        b.for_(any.select(block.begin, block.end), block.end, GROUP * ELEMENTS_PER_INVOCATION, |start| {
+        b.for_(any.select(block.begin, block.end), block.end, self.keys.tile(), |start| {
             // An invocation's elements are adjacent, so that output indices follow positions.
-            let own = start + b.local_id(0) * ELEMENTS_PER_INVOCATION;
-            let positions: Vec<Value> = (0..ELEMENTS_PER_INVOCATION).map(|k| own + k).collect();
+            let own = start + b.local_id(0) * self.keys.each;
+            let positions: Vec<Value> = (0..self.keys.each).map(|k| own + k).collect();
             let keys: Vec<Value> = positions.iter().map(|&at| key(at.min(block.end - 1))).collect();
             let mine = count_of(b, &keys, |k| positions[k].lt(block.end), found);
             let (inclusive, all) = prefix_sum::workgroup(b, scratch, mine);
@@ -323,7 +331,7 @@ mod tests {
             let layout = LayoutSpec { rank: 1, operands: 3, index };
             let elements = Kind::Elements { dtype: element, descending: true, layout };
             for from in [elements, Kind::Keys { positions: false }] {
-                let keys = Keys { dtype, index, from };
+                let keys = Keys { dtype, index, from, each: if index == ScalarType::U32 { 16 } else { 8 } };
                 accepted(&CountDigits(keys).build());
                 accepted(&CountLowest(keys).build());
                 for one in [false, true] {
