@@ -264,7 +264,7 @@ fn fractional(
     }
     check_samples(input, samples, rank)?;
     check!(input.dtype.is_float(), NotImplemented, "\"{name}_out_frame\" not implemented for '{}'", input.dtype);
-    let cover = Cover::Fractional(kernel, samples.dtype);
+    let cover = Cover::fractional(call, kernel, [spatial(input, rank), output], samples.dtype);
     finish_forward(call, &cover, input, Some(samples), output, outs, false)
 }
 
@@ -329,6 +329,6 @@ fn fractional_backward(
         indices.sizes.as_slice()
     );
     check!(grad.dtype == input.dtype, Runtime, "expected scalar type {} but found {}", input.dtype, grad.dtype);
-    let cover = Cover::Fractional(kernel, input.dtype);
+    let cover = Cover::fractional(call, kernel, [spatial(input, rank), spatial(grad, rank)], input.dtype);
     finish_backward(call, &cover, [grad, input, indices], rank, out, false)
 }

@@ -42,7 +42,7 @@ parameters! {
 impl Forward {
     /// The dtype of the random samples.
     fn samples(&self) -> Option<DType> {
-        if let Kind::Fractional(dtype) = self.kind { Some(dtype) } else { None }
+        if let Kind::Fractional(dtype, _) = self.kind { Some(dtype) } else { None }
     }
 }
 
@@ -221,8 +221,8 @@ mod tests {
                     Kind::Fixed,
                     Kind::Adaptive(ScalarType::U32),
                     Kind::Adaptive(ScalarType::I64),
-                    Kind::Fractional(DType::BF16),
-                    Kind::Fractional(DType::F64),
+                    Kind::Fractional(DType::BF16, ScalarType::U32),
+                    Kind::Fractional(DType::F64, ScalarType::I64),
                 ] {
                     accepted(&Forward { kind, dtype, index, channels_last, rank }.build());
                     accepted(&Backward { kind, dtype, index, channels_last, rank }.build());

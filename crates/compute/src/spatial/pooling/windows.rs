@@ -15,8 +15,9 @@ pub enum Kind {
     /// the integer type in which their ends are computed.
     Adaptive(ScalarType),
     /// Windows of one size at pseudo-random distances (Graham, "Fractional max-pooling", 2014). The
-    /// field is the dtype of the random samples, in which the CPU computes the distances.
-    Fractional(DType),
+    /// fields are the dtype of the random samples, in which the CPU computes the distances, and the
+    /// integer type in which the windows that may cover an element are computed.
+    Fractional(DType, ScalarType),
 }
 
 /// The windows, on the host.
@@ -25,14 +26,22 @@ pub enum Cover<'w> {
     Fixed(&'w Windows),
     /// See [`Kind::Adaptive`].
     Adaptive(ScalarType),
-    /// See [`Kind::Fractional`]: size of the windows, dtype of the samples.
-    Fractional(&'w [i64], DType),
+    /// See [`Kind::Fractional`]: size of the windows, dtype of the samples, integer type.
+    Fractional(&'w [i64], DType, ScalarType),
 }
 
-impl Cover<'_> {
+impl<'w> Cover<'w> {
     /// Adaptive windows between images of these spatial sizes.
     pub fn adaptive(cx: &Context, input: &[i64], output: &[i64]) -> Cover<'static> {
-        Cover::Adaptive(adaptive_type(cx.device.info().capabilities.registers.is_some(), input, output))
+        Cover::Adaptive(type_of_ends(cx.device.info().capabilities.registers.is_some(), input, output))
+    }
+
+    /// Fractional windows of this size between images of these spatial sizes, with samples of a
+    /// dtype.
+    pub fn fractional(cx: &Context, kernel: &'w [i64], [input, output]: [&[i64]; 2], samples: DType) -> Cover<'w> {
+        let limited = cx.device.info().capabilities.registers.is_some();
+        let slack: Spatial = input.iter().map(|&size| size + slack(size, samples)).collect();
+        Cover::Fractional(kernel, samples, type_of_ends(limited, &slack, output))
     }
 
     /// The kind of windows, which kernels are specialised by.
@@ -40,7 +49,7 @@ impl Cover<'_> {
         match *self {
             Cover::Fixed(_) => Kind::Fixed,
             Cover::Adaptive(ends) => Kind::Adaptive(ends),
-            Cover::Fractional(_, dtype) => Kind::Fractional(dtype),
+            Cover::Fractional(_, dtype, ends) => Kind::Fractional(dtype, ends),
         }
     }
 }
@@ -69,7 +78,7 @@ impl Parameter for PoolingParameter {
         let names: &[&str] = match kind {
             Kind::Fixed => &["kernel", "stride", "padding", "dilation"],
             Kind::Adaptive(_) => &[],
-            Kind::Fractional(_) => &["kernel", "slack"],
+            Kind::Fractional(..) => &["kernel", "slack"],
         };
         let numbers = names.iter().map(|name| PerAxis::declare(b, name, &rank)).collect();
         PoolingWindows { b, kind, input, output, numbers }
@@ -86,15 +95,9 @@ impl Parameter for PoolingParameter {
         match *cover {
             Cover::Fixed(w) => [&w.kernel, &w.stride, &w.padding, &w.dilation].into_iter().for_each(|axes| pass(axes)),
             Cover::Adaptive(_) => {}
-            Cover::Fractional(kernel, dtype) => {
-                // Upper bound of the rounding error of distances.
-                let slack = |size: &i64| match dtype {
-                    DType::BF16 => size / 64 + 2,
-                    DType::F16 => size / 512 + 2,
-                    _ => 1,
-                };
+            Cover::Fractional(kernel, dtype, _) => {
                 pass(kernel);
-                pass(&input.iter().map(slack).collect::<Spatial>());
+                pass(&input.iter().map(|&size| slack(size, dtype)).collect::<Spatial>());
             }
         }
     }
@@ -132,7 +135,7 @@ impl<'b> PoolingWindows<'b> {
                 let [start, end] = adaptive_window(ends, at, self.input[d], self.output[d]);
                 [start, end, one]
             }
-            Kind::Fractional(dtype) => {
+            Kind::Fractional(dtype, _) => {
                 let kernel = self.numbers[0][d];
                 let last = self.input[d] - kernel;
                 let start = self.b.var(last);
@@ -178,12 +181,12 @@ impl<'b> PoolingWindows<'b> {
                 let [start, end] = adaptive_window(ends, at, self.output[d], self.input[d]);
                 [start, end, one]
             }
-            Kind::Fractional(_) => {
+            Kind::Fractional(_, ends) => {
                 let (kernel, slack) = (self.numbers[0][d], self.numbers[1][d]);
-                let wide = |x: Value<'b>| x.cast(ScalarType::I64);
+                let wide = |x: Value<'b>| x.max(0).cast(ends);
                 let span = wide(self.input[d] - kernel).max(1);
                 let steps = wide(self.output[d] - 1);
-                let before = wide(at - kernel - slack).max(0) * steps / span;
+                let before = wide(at - kernel - slack) * steps / span;
                 let after = wide(at + slack) * steps / span + 2;
                 [before.cast(ScalarType::I32), after.min(wide(self.output[d])).cast(ScalarType::I32), one]
             }
@@ -191,10 +194,19 @@ impl<'b> PoolingWindows<'b> {
     }
 }
 
-/// The integer type for the ends of adaptive windows. Where registers limit kernels (`limited`) it
+/// The upper bound of the rounding error of fractional distances along an axis of this size.
+fn slack(size: i64, samples: DType) -> i64 {
+    match samples {
+        DType::BF16 => size / 64 + 2,
+        DType::F16 => size / 512 + 2,
+        _ => 1,
+    }
+}
+
+/// The integer type for the ends of adaptive and fractional windows. Where registers limit kernels (`limited`) it
 /// has 32 bits if products of sizes have no more: compilers make long code of a division of 64-bit
 /// numbers, and an element has several, which are computed at the same time.
-fn adaptive_type(limited: bool, input: &[i64], output: &[i64]) -> ScalarType {
+fn type_of_ends(limited: bool, input: &[i64], output: &[i64]) -> ScalarType {
     let largest = input.iter().zip(output).map(|(&n, &m)| n.saturating_mul(m).saturating_add(n.max(m))).max();
     let is_small = largest.is_none_or(|n| n <= i64::from(u32::MAX));
     if limited && is_small { ScalarType::U32 } else { ScalarType::I64 }
@@ -216,9 +228,9 @@ mod tests {
 
     #[test]
     fn windows_have_ends_of_32_bits_if_registers_limit_and_products_fit() {
-        assert_eq!(adaptive_type(true, &[65, 67], &[7, 7]), ScalarType::U32);
-        assert_eq!(adaptive_type(false, &[65, 67], &[7, 7]), ScalarType::I64);
-        assert_eq!(adaptive_type(true, &[2, 1 << 16], &[7, (1 << 16) - 2]), ScalarType::U32);
-        assert_eq!(adaptive_type(true, &[2, 1 << 16], &[7, (1 << 16) - 1]), ScalarType::I64);
+        assert_eq!(type_of_ends(true, &[65, 67], &[7, 7]), ScalarType::U32);
+        assert_eq!(type_of_ends(false, &[65, 67], &[7, 7]), ScalarType::I64);
+        assert_eq!(type_of_ends(true, &[2, 1 << 16], &[7, (1 << 16) - 2]), ScalarType::U32);
+        assert_eq!(type_of_ends(true, &[2, 1 << 16], &[7, (1 << 16) - 1]), ScalarType::I64);
     }
 }
