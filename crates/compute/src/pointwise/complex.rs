@@ -56,15 +56,15 @@ complex_functions! {
     /// The hyperbolic tangent.
     TANH = "complex_tanh"(z) => complex::tanh(z);
     /// The inverse of the sine.
-    ASIN = "complex_asin"(z) => complex::asin(z);
+    ASIN = "complex_asin"(z).heavy() => complex::asin(z);
     /// The inverse of the cosine.
-    ACOS = "complex_acos"(z) => complex::acos(z);
+    ACOS = "complex_acos"(z).heavy() => complex::acos(z);
     /// The inverse of the tangent.
     ATAN = "complex_atan"(z) => complex::atan(z);
     /// The inverse of the hyperbolic sine.
-    ASINH = "complex_asinh"(z) => complex::asinh(z);
+    ASINH = "complex_asinh"(z).heavy() => complex::asinh(z);
     /// The inverse of the hyperbolic cosine.
-    ACOSH = "complex_acosh"(z) => complex::acosh(z);
+    ACOSH = "complex_acosh"(z).heavy() => complex::acosh(z);
     /// The inverse of the hyperbolic tangent.
     ATANH = "complex_atanh"(z) => complex::atanh(z);
     /// `z / |z|`, 0 at 0.

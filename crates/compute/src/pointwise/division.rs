@@ -59,13 +59,13 @@ functions! {
     /// `x / y` of floats.
     DIV = "div"(x, y).rule(Rule::Float).of_complex(&complex::DIV) => x / y;
     /// `trunc(x / y)`; integers by zero are refused.
-    DIV_TRUNC = "div_trunc"(x, y | o).guarded(DIVISOR) => quotient(dividend(x, o), y, steps(o));
+    DIV_TRUNC = "div_trunc"(x, y | o).divides().guarded(DIVISOR) => quotient(dividend(x, o), y, steps(o));
     /// `floor(x / y)`; integers by zero are refused.
-    DIV_FLOOR = "div_floor"(x, y | o).guarded(DIVISOR) => floor_quotient(dividend(x, o), y, steps(o));
+    DIV_FLOOR = "div_floor"(x, y | o).divides().guarded(DIVISOR) => floor_quotient(dividend(x, o), y, steps(o));
     /// The remainder with the sign of the divisor, as Python's `%`.
-    REMAINDER = "remainder"(x, y | o).guarded(DIVISOR) => modulo(dividend(x, o), divisor(y, o));
+    REMAINDER = "remainder"(x, y | o).divides().guarded(DIVISOR) => modulo(dividend(x, o), divisor(y, o));
     /// The remainder with the sign of the dividend, as C's `%`.
-    FMOD = "fmod"(x, y | o).guarded(DIVISOR) => remainder(dividend(x, o), divisor(y, o));
+    FMOD = "fmod"(x, y | o).divides().guarded(DIVISOR) => remainder(dividend(x, o), divisor(y, o));
 }
 
 /// The second operand, which the CPU does not divide integers by where it is zero.

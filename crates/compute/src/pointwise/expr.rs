@@ -174,9 +174,18 @@ impl Expr {
 
     /// Whether a function is [heavy](Function::heavy).
     pub fn is_heavy(&self) -> bool {
+        self.has(|function| function.heavy)
+    }
+
+    /// Whether a function [divides integers](Function::divides).
+    pub fn divides(&self) -> bool {
+        self.has(|function| function.divides)
+    }
+
+    fn has(&self, property: impl Fn(&Function) -> bool) -> bool {
         match self {
-            Expr::Call { variant, .. } => variant.function.heavy,
-            Expr::Composed(composed) => composed.nodes.iter().any(|node| node.variant.function.heavy),
+            Expr::Call { variant, .. } => property(variant.function),
+            Expr::Composed(composed) => composed.nodes.iter().any(|node| property(node.variant.function)),
         }
     }
 

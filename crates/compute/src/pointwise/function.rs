@@ -24,6 +24,8 @@ pub struct Function {
     /// The body has hundreds of instructions: an invocation computes one element instead of
     /// several, so that the body is compiled once.
     pub heavy: bool,
+    /// It divides integers, which with 64 bits takes hundreds of instructions too.
+    pub divides: bool,
     /// The function supports integers only.
     pub integers: bool,
     /// The rule for the dtype of the result; for a function of complex numbers, given their common
@@ -153,6 +155,7 @@ impl Function {
             arguments,
             summary,
             heavy: false,
+            divides: false,
             integers: false,
             rule: Rule::Promote,
             takes: Dtypes::Any,
@@ -165,6 +168,11 @@ impl Function {
     /// See [`heavy`](Self::heavy).
     pub const fn heavy(self) -> Self {
         Function { heavy: true, ..self }
+    }
+
+    /// See [`divides`](Self::divides).
+    pub const fn divides(self) -> Self {
+        Function { divides: true, ..self }
     }
 
     /// See [`integers`](Self::integers).

@@ -149,6 +149,12 @@ pub fn takes_many_registers(cx: &Context, compute: ScalarType) -> bool {
     compute == ScalarType::F64 && (!can.f64 || can.has_few_registers())
 }
 
+/// Whether divisions take so many registers that an invocation computes one element at a time: of
+/// integers of 64 bits, which no GPU divides in one instruction, where registers are few.
+fn is_long_to_divide(cx: &Context, compute: ScalarType) -> bool {
+    matches!(compute, ScalarType::I64 | ScalarType::U64) && cx.device.info().capabilities.has_few_registers()
+}
+
 /// Enqueues the kernel that computes `outs` from `inputs`, which broadcast to the outputs' common
 /// shape. The function gets their values in the compute type of `common`, wrapped to its width.
 pub fn run(cx: &Context, function: impl Into<Variant>, outs: &[&View], inputs: &[Input], common: DType) -> Result<()> {
@@ -171,7 +177,8 @@ pub fn run_expr(cx: &Context, expr: Expr, outs: &[&View], inputs: &[Operand], co
         all.push(t);
     }
     let compute = common.compute();
-    let heavy = expr.is_heavy() || takes_many_registers(cx, compute);
+    let heavy =
+        expr.is_heavy() || takes_many_registers(cx, compute) || expr.divides() && is_long_to_divide(cx, compute);
     let Plan { iteration, index, constants, layout } = Plan::new(&all, numel, heavy);
     let mut spec = Spec { expr, common, outs: SmallVec::new(), inputs: SmallVec::new(), iteration, index };
     for t in outs {
