@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("pattern", type=re.compile, help="a regular expression for the calls to make")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        statistics = Path(folder) / "statistics.jsonl"
+        statistics, new = (Path(folder) / name for name in ("statistics.jsonl", "new.jsonl"))
         # Read by the engine when it opens the device.
         os.environ["TORCH_DML_PIPELINE_STATISTICS"] = str(statistics)
         import torch_dml  # noqa: F401
@@ -42,11 +42,15 @@ def main() -> int:
             except (RuntimeError, ValueError, LookupError, TypeError, MemoryError, AttributeError) as error:
                 print(f"{line[:120]}: {error}".splitlines()[0], file=sys.stderr)
                 continue
-            programs = kernels.read(statistics) if statistics.exists() else []
-            for program in programs[known:]:
+            if not statistics.exists() or statistics.stat().st_size == known:
+                continue
+            with statistics.open("rb") as file:
+                file.seek(known)
+                new.write_bytes(file.read())
+                known = file.tell()
+            for program in kernels.read(new):
                 if program.spills:
                     print(f"{program.spills} in {program.kernel}, of {line[:300]}", flush=True)
-            known = len(programs)
     return 0
 
 
