@@ -1,9 +1,9 @@
 """Compile the kernels of the tests and of `bench` with the drivers of GPUs that are not at hand.
 
-The tests run once on this machine's adapter, and the calls of operators that they make are
-recorded. Then these calls are made on each GPU, whose driver compiles the kernels and computes
-nothing. The exit status is 1 if a driver refuses a kernel, a process ends early, or a kernel spills
-that known.toml does not explain.
+The tests run once on this machine's adapter, `bench` on a device that computes nothing, and the
+calls of operators that they make are recorded. Then these calls are made on each GPU, whose driver
+compiles the kernels and computes nothing. The exit status is 1 if a driver refuses a kernel, a
+process ends early, or a kernel spills that known.toml does not explain.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from torch_dml.cli.kernels import summary
 
 from ..support.environment import ROOT
 from . import known, main_loops, page
-from .compiling import Compiled, compile_all, names
+from .compiling import Compiled, command, compile_all, names
 
 FOLDER = ROOT / "target" / "gpus"
+# The device that `bench` runs on to be recorded.
+_GPU_OF_BENCH = "navi31"
 
 
 def _options() -> argparse.Namespace:
@@ -34,6 +36,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("gpus", nargs="*", metavar="GPU", help="names of scripts/other-gpus.sh --list (default: all)")
     parser.add_argument("--tests", default="", metavar="OPTIONS", help='which tests, as pytest\'s options: "-m smoke"')
     parser.add_argument("--record", action="store_true", help="record calls anew, though there are recorded ones")
+    parser.add_argument(
+        "--calls",
+        type=Path,
+        metavar="FILE",
+        help="make the calls of this file, which were recorded before, of the same tests",
+    )
     parser.add_argument("--no-bench", dest="bench", action="store_false", help="leave out the kernels of `bench`")
     parser.add_argument(
         "--jobs", type=int, default=2, metavar="N", help="GPUs, or tests, at once (default: %(default)s)"
@@ -66,6 +74,19 @@ def record(folder: Path, tests: Sequence[str], jobs: int) -> None:
     for part in folder.glob("calls.*"):
         part.unlink()
     (folder / "calls.jsonl").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+
+def record_bench(folder: Path) -> None:
+    """Write the calls that `bench` makes to a file in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "bench.jsonl"
+    subprocess.run(
+        command(_GPU_OF_BENCH, ["-m", "tests.gpus.bench_calls", str(file.with_suffix(".part"))]),
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "TORCH_DML_FUSION": "0"},
+        check=True,
+    )
+    file.with_suffix(".part").rename(file)
 
 
 def read_loops(
@@ -102,15 +123,20 @@ def main() -> int:
     if options.loops:
         return _loops(options, console)
     tests = shlex.split(options.tests)
-    calls = options.folder / ("-".join(["calls", *(part.strip("-/").replace("/", ".") for part in tests)]) or "all")
-    if options.record or not (calls / "calls.jsonl").exists():
-        record(calls, tests, options.jobs)
+    folder = options.folder / ("-".join(["calls", *(part.strip("-/").replace("/", ".") for part in tests)]) or "all")
+    calls = [options.calls or folder / "calls.jsonl"]
+    if not options.calls and (options.record or not calls[0].exists()):
+        record(folder, tests, options.jobs)
+    if options.bench:
+        calls.append(options.folder / "bench.jsonl")
+        if options.record or not calls[1].exists():
+            record_bench(options.folder)
     chosen = options.gpus or names()
     explained = known.read()
     failed = False
 
     def compiled(gpu: str) -> Compiled:
-        return compile_all(gpu, [calls / "calls.jsonl"], options.folder, bench=options.bench)
+        return compile_all(gpu, calls, options.folder)
 
     done = []
     with ThreadPoolExecutor(options.jobs) as pool:

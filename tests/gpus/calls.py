@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 _SPECIAL = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
@@ -88,3 +89,34 @@ def _tensor(device: str, dtype: str, shape: list[int], strides: list[int], offse
     extent = offset + 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
     storage = torch.empty(extent if 0 not in shape else offset, dtype=getattr(torch, dtype), device=device)
     return storage.as_strided(shape, strides, offset)
+
+
+class Recording(TorchDispatchMode):
+    """Writes the calls of operators that are made within it."""
+
+    def __init__(self, calls: Calls) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.calls = calls
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run the operator; a call that raises is not recorded."""
+        line = described(func, args, kwargs or {})
+        result = func(*args, **(kwargs or {}))
+        if line is not None:
+            self.calls.add(line)
+        return result
+
+
+class Calls:
+    """The calls that this process has seen, in a file."""
+
+    def __init__(self, file: TextIO) -> None:
+        self.seen: set[str] = set()
+        self.file = file
+
+    def add(self, line: str) -> None:
+        """Write a call unless it is known."""
+        if line not in self.seen:
+            self.seen.add(line)
+            self.file.write(line + "\n")
+            self.file.flush()

@@ -1,4 +1,4 @@
-"""Compile the kernels of recorded calls, and of `bench`, with the driver of one GPU."""
+"""Compile the kernels of recorded calls with the driver of one GPU."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from torch_dml.cli.kernels import Program
 from ..support.environment import ROOT
 
 SCRIPT = ROOT / "scripts" / "other-gpus.sh"
-_SUITES = ("ops", "matmul", "graph", "conv", "attention", "rows", "fft", "sparse", "linear", "linalg")
-_BENCH = ("-m", "torch_dml", "bench", *_SUITES, "--device", "dml", "--quick", "--limit", "0.001")
 # After so many ends of a process the rest is left out.
 _MOST_ENDS = 20
 
@@ -39,7 +37,7 @@ def names() -> list[str]:
     return done.stdout.split()
 
 
-def compile_all(gpu: str, calls: list[Path], folder: Path, *, bench: bool) -> Compiled:
+def compile_all(gpu: str, calls: list[Path], folder: Path) -> Compiled:
     """Compile with the driver of `gpu`; what `folder` has of earlier runs is not compiled again."""
     known, fresh, log = (folder / f"{gpu}{suffix}" for suffix in (".jsonl", ".new.jsonl", ".log"))
     known.touch()
@@ -61,18 +59,6 @@ def compile_all(gpu: str, calls: list[Path], folder: Path, *, bench: bool) -> Co
         while start is not None:
             arguments = ["-m", "tests.gpus.replay", "--start", str(start), *map(str, calls)]
             start = _replay(command(gpu, arguments), environment, output, found)
-        if bench:
-            report = folder / f"{gpu}.bench.json"
-            done = subprocess.run(
-                command(gpu, [*_BENCH, "--json", str(report)]),
-                cwd=ROOT,
-                env={**environment, "TORCH_DML_FUSION": "wait"},
-                stdout=output,
-                stderr=output,
-                check=False,
-            )
-            if done.returncode:
-                found.ends.append(f"bench: exit status {done.returncode}")
     found.programs = kernels.read(fresh)
     # Kept for the next run, with what other calls had compiled.
     lines = [line for path in (fresh, known) for line in path.read_text("utf-8").splitlines()]
