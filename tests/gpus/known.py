@@ -29,17 +29,28 @@ class Known:
     spills: int
     """The most spills that are explained."""
     reason: str
+    specialisation: re.Pattern[str] = re.compile("")
+    """Matches somewhere in the specialisation."""
 
     def explains(self, gpu: str, program: Program) -> bool:
         """Whether a kernel's spills on a GPU are these."""
-        fits = self.kernel.match(program.kernel) and self.gpus.fullmatch(gpu)
-        return bool(fits) and (program.spills or 0) <= self.spills
+        fits = self.kernel.match(program.kernel) and self.specialisation.search(program.specialisation)
+        return bool(fits and self.gpus.fullmatch(gpu)) and (program.spills or 0) <= self.spills
 
 
 def read(file: Path = FILE) -> list[Known]:
     """Read the file. Raises ValueError if it is not such a file."""
     entries = tomllib.loads(file.read_text("utf-8")).get("known", [])
-    return [Known(re.compile(e["kernel"]), re.compile(e["gpus"]), int(e["spills"]), e["reason"]) for e in entries]
+    return [
+        Known(
+            re.compile(e["kernel"]),
+            re.compile(e["gpus"]),
+            int(e["spills"]),
+            e["reason"],
+            re.compile(e.get("specialisation", "")),
+        )
+        for e in entries
+    ]
 
 
 def unexplained(gpu: str, programs: Sequence[Program], known: Sequence[Known]) -> list[Program]:

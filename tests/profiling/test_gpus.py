@@ -86,6 +86,14 @@ def test_spills_without_a_reason_are_found() -> None:
     assert known.unexplained("bmg2", [explained], [entry]) == [explained]
 
 
+def test_a_reason_may_be_of_one_dtype() -> None:
+    entry = Known(re.compile("softmax"), re.compile("skl"), 20, "a reason", re.compile("F64"))
+    wide, narrow = (
+        program("softmax", spills=9, specialisation=f"Spec {{ input: {dtype} }}") for dtype in ("F64", "F32")
+    )
+    assert known.unexplained("skl", [wide, narrow], [entry]) == [narrow]
+
+
 def test_the_file_of_known_spills_can_be_read() -> None:
     entries = known.read()
     assert entries and all(entry.reason and entry.spills > 0 for entry in entries)
