@@ -97,8 +97,8 @@ impl KernelSpec for Spec {
             found: b.shared(ScalarType::U32, 1, 2),
         };
         let held = held.map(|(positions, keys)| (there(&positions), positions, keys));
-        // Runs code for the elements, a few at a time: whether they exist, positions and keys.
-        let each = |take: &dyn Fn(&[Value<'b>], &[Value<'b>], &[Value<'b>])| match &held {
+        // Runs code for the elements, a few at a time.
+        let each = |take: &Take<'_, 'b>| match &held {
             Some((there, positions, keys)) => take(there, positions, keys),
             None => b.for_(me, p.n, self.at_a_time * GROUP, |first| {
                 let (positions, keys) = elements(first);
@@ -181,6 +181,9 @@ impl KernelSpec for Spec {
         });
     }
 }
+
+/// Code for a few elements: whether they exist, their positions, and their keys.
+type Take<'t, 'b> = dyn Fn(&[Value<'b>], &[Value<'b>], &[Value<'b>]) + 't;
 
 /// Code that runs other code for keys, and whether they are there, a few at a time.
 type Each<'e, 'b> = dyn Fn(&dyn Fn(&[Value<'b>], &[Value<'b>])) + 'e;
