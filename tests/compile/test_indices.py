@@ -27,6 +27,19 @@ def test_scatters() -> None:
     assert same_bits(compiled(function)(x, i), function(x, i))
 
 
+@pytest.mark.parametrize("include_self", [False, True])
+def test_reductions_by_index(include_self: bool) -> None:
+    def function(x: torch.Tensor, i: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(x.index_reduce(0, i, y, name, include_self=include_self) for name in ("mean", "amax", "prod"))
+
+    for x, i, y in (
+        (torch.randn(6, 8), torch.tensor([1, 1, 4]), torch.randn(3, 8)),
+        (torch.tensor(2.5), torch.tensor(0), torch.tensor(4.0)),
+    ):
+        x, i, y = x.to("dml"), i.to("dml"), y.to("dml")
+        assert same_bits(compiled(function)(x, i, y), function(x, i, y))
+
+
 @pytest.mark.parametrize("index", [6, -7])
 def test_an_index_out_of_range_is_an_error(index: int) -> None:
     run = compiled(lambda x, i: x[i] + 1)
@@ -48,3 +61,10 @@ def test_pooling_and_resizing_with_gradients() -> None:
         y = run(x)
         results.append((y, *torch.autograd.grad(y.sum(), x)))
     assert same_bits(results[0], results[1])
+
+
+def test_copies_to_the_host_are_complete() -> None:
+    x = torch.randn(300, 300, device="dml")
+    for _ in range(5):
+        found = compiled(lambda x: (x * 2).to("cpu", non_blocking=True))(x)
+        assert torch.equal(found, (x * 2).cpu())

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._inductor import lowering
+from torch._inductor import ir, lowering
 from torch._inductor.ir import TensorBox
 from torch._inductor.virtualized import ops
 from torch.utils._pytree import tree_leaves
@@ -19,9 +19,6 @@ aten = torch.ops.aten
 
 # Which write to elements by index: several may write to one.
 CALLED = [
-    aten.index_put.default,
-    aten.index_put_.default,
-    aten._unsafe_index_put.default,
     aten._unsafe_masked_index_put_accumulate.default,
     aten.polygamma.default,
     aten.special_polygamma.default,
@@ -44,6 +41,39 @@ def install() -> None:
         if operator in lowering.lowerings:
             lowering.lowerings[operator] = _refused(operator, lowering.lowerings[operator])
     _divide_by_numbers()
+    _put_by_operator()
+    _copy_at_once()
+
+
+def _put_by_operator() -> None:
+    """Let elements be put by the operator, in place, as in torch's deterministic mode."""
+    put = lowering.index_put_impl_
+
+    @functools.wraps(put)
+    def index_put_impl_(self: Any, indices: Any, values: Any, accumulate: bool, *args: Any, **kwargs: Any) -> Any:
+        masks = any(index is not None and index.get_dtype() in (torch.bool, torch.uint8) for index in indices)
+        if masks or not is_on_device(self):
+            return put(self, indices, values, accumulate, *args, **kwargs)
+        if self.get_size():
+            return lowering.index_put_fallback(self, indices, values, accumulate)
+        scalar = lowering.view(self, [1])
+        return lowering.view(lowering.index_put_fallback(scalar, indices, values, accumulate), [])
+
+    lowering.index_put_impl_ = index_put_impl_
+
+
+def _copy_at_once() -> None:
+    """Let copies to the CPU be complete when they return, as the operator's into memory that is not
+    pinned: Inductor would give them pinned memory and not wait.
+    """
+    create = ir.DeviceCopy.create.__func__
+
+    def create_copy(cls: Any, x: Any, device: torch.device, non_blocking: bool) -> Any:
+        source = x.get_device()
+        leaves = source is not None and source.type == DEVICE and device.type == "cpu"
+        return create(cls, x, device, non_blocking and not leaves)
+
+    ir.DeviceCopy.create = classmethod(create_copy)
 
 
 def _refused(operator: Any, lowered: Callable[..., Any]) -> Callable[..., Any]:
