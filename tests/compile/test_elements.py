@@ -26,9 +26,11 @@ CHAINS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.smoke
+SMOKE = ("arithmetic", "activations")
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64])
-@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.smoke] * (n in SMOKE)) for n in CHAINS])
 def test_chains_of_floats(name: str, dtype: torch.dtype) -> None:
     x, y = (3 * torch.randn(2, 37, 11)).to(dtype).to("dml")
     function = CHAINS[name]

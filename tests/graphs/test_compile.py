@@ -112,7 +112,6 @@ def test_export() -> None:
     assert_same(program.module()(x), module(x).cpu())
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("mode", [None, "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"])
 def test_the_default_backend(mode: str | None) -> None:
     module = Block().to("dml")
