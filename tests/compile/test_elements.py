@@ -97,6 +97,14 @@ def test_dynamic_sizes_and_no_elements() -> None:
     assert same_bits(compiled(torch.sin)(empty), empty)
 
 
+def test_values_of_indices_that_need_64_bits() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.arange(0, 10**12, 10**9, device=x.device)
+
+    x = torch.zeros(1000, dtype=torch.int64, device="dml")
+    assert same_bits(compiled(function)(x), function(x))
+
+
 def test_in_place() -> None:
     def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         x.mul_(2).add_(y)

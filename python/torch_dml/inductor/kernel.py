@@ -18,7 +18,7 @@ from torch._inductor.utils import IndentedBuffer
 from torch._inductor.virtualized import V
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.symbol import SymT, symbol_is_type
-from torch.utils._sympy.value_ranges import ValueRanges
+from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from torch_dml.inductor.errors import MissingKernelError
 from torch_dml.inductor.index_expressions import IndexWriter
@@ -228,25 +228,27 @@ class DmlKernel(SIMDKernel[TextVariable]):
     def _is_natural_symbol(self, symbol: sympy.Symbol) -> bool:
         return symbol.name.startswith("ks")
 
-    def _write_index(self, expr: sympy.Expr, buffer: IndentedBuffer) -> str:
-        """Write an index expression, and return its value."""
-        dtype = self.get_index_dtype_as_torch_dtype()
+    def _write_index(self, expr: sympy.Expr, buffer: IndentedBuffer, dtype: torch.dtype | None = None) -> str:
+        """Write an index expression, and return its value; of another dtype than indices have, if
+        one is given.
+        """
+        dtype = dtype or self.get_index_dtype_as_torch_dtype()
+        wanted = computed(dtype)
 
         def define(instruction: str, kind: str) -> str:
             return self.cse.generate(buffer, instruction, dtype=dtype, kind=kind).text
 
         def symbol(of: sympy.Symbol) -> str:
+            text, kind = f"%{of.name}", self._index
             if of.name in self.positions:
-                return self.positions[of.name]
-            if of.name in self.held:
-                return self.held[of.name]
-            if symbol_is_type(of, SymT.TMP):
+                text = self.positions[of.name]
+            elif of.name in self.held:
+                text = self.held[of.name]
+            elif symbol_is_type(of, SymT.TMP):
                 value = self.cse.varname_map[of.name]
                 assert value.dtype is not None
-                if computed(value.dtype) == self._index:
-                    return value.text
-                return define(f"convert {value.text}", self._index)
-            return f"%{of.name}"
+                text, kind = value.text, computed(value.dtype)
+            return text if kind == wanted else define(f"convert {text}", wanted)
 
         ranges = self._ranges()
         expr = self.rename_indexing(expr)
@@ -258,10 +260,16 @@ class DmlKernel(SIMDKernel[TextVariable]):
         return IndexWriter(dtype, symbol, lambda: ranges, define).write(expr)
 
     def index_value(self, expr: sympy.Expr) -> TextVariable:
-        """Return an index expression as a value."""
-        text = self._write_index(self.prepare_indexing(expr), self.compute)
-        value = constant(0, self.get_index_dtype_as_torch_dtype())
-        value.text = value.name = text
+        """Return an index expression as a value: of 64 bits, if that is what its bounds need."""
+        expr = self.prepare_indexing(expr)
+        ranges = self._ranges()
+        unknown = ValueRanges(-int_oo, int_oo)
+        bounds = bound_sympy(expr, {symbol: ranges.get(symbol, unknown) for symbol in expr.free_symbols})
+        limits = torch.iinfo(torch.int32)
+        fits = bool(bounds.lower >= limits.min and bounds.upper <= limits.max)
+        dtype = self.get_index_dtype_as_torch_dtype() if fits else torch.int64
+        value = constant(0, dtype)
+        value.text = value.name = self._write_index(expr, self.compute, dtype)
         value.number = None
         return value
 

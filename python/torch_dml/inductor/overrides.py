@@ -33,6 +33,8 @@ _RENAMED = {
     "bitwise_left_shift": "shift_left",
     "bitwise_right_shift": "shift_right",
     "mul_rn": "mul",
+    "div_rn": "div",
+    "fmaximum": "fmax",
     "ndtri": "ndtri",
     "airy_ai": "special_airy_ai",
     "bessel_j0": "special_bessel_j0",
@@ -111,6 +113,7 @@ _OF_FLOATS = [
     "tan",
     "tanh",
     "truediv",
+    "div_rn",
     "zeta",
     "chebyshev_polynomial_t",
     "chebyshev_polynomial_u",
@@ -150,7 +153,7 @@ _OF_ANY = [
     "xor",
 ]
 # The same, and no result has to be rounded.
-_CLOSED = ["abs", "ceil", "floor", "maximum", "minimum", "neg", "relu", "round", "sign", "trunc"]
+_CLOSED = ["abs", "fmaximum", "ceil", "floor", "maximum", "minimum", "neg", "relu", "round", "sign", "trunc"]
 _RELATIONS = [
     "eq",
     "ge",
@@ -297,6 +300,9 @@ class DmlOverrides(OpOverrides):
     def index_expr(expr: sympy.Expr, dtype: torch.dtype) -> TextVariable:
         return converted(V.kernel.index_value(expr), dtype)
 
+    # Torch 2.15's, for values that are no indices.
+    value_expr = index_expr
+
     @staticmethod
     def where(condition: Operand, x: Operand, y: Operand) -> TextVariable:
         dtype = dtype_of((x, y))
@@ -368,7 +374,7 @@ class DmlOverrides(OpOverrides):
     def rand(seed: TextVariable, offset: TextVariable) -> TextVariable:
         raise MissingKernelError("random numbers are the operators' own")
 
-    randn = randint64 = load_seed = rand
+    randn = randint64 = load_seed = rand_eager = rand
 
     @staticmethod
     def dml_call(*operands: Operand, function: str, dtype: torch.dtype) -> TextVariable:
