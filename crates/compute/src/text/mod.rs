@@ -1,5 +1,5 @@
-//! Texts that call the functions of the [catalogue](crate::catalogue): [expressions](expressions),
-//! and whole [kernels](kernels).
+//! Texts that call the functions of the [catalogue](crate::catalogue): [expressions], and whole
+//! [kernels].
 
 pub mod expressions;
 pub mod kernels;

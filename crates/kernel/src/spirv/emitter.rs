@@ -69,8 +69,8 @@ pub(super) struct Emitter<'k> {
     pub(super) narrow_offsets: bool,
     /// The parameter block, if they do.
     pub(super) reloaded: Option<ParamBlock>,
-    /// The parameters that each statement of the kernel's body loads where it begins, if they are in
-    /// memory.
+    /// The parameters that each statement of the kernel's body loads where it begins, if they are
+    /// in memory.
     pub(super) of_branches: Vec<Vec<u32>>,
     /// Those of the statement that begins.
     pub(super) entering: Vec<u32>,

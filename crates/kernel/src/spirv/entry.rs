@@ -114,8 +114,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Loads parameter `p`, a member of the block at `base`. If it is a pointer, it is this one from
-    /// here on.
+    /// Loads parameter `p`, a member of the block at `base`. If it is a pointer, it is this one
+    /// from here on.
     pub(super) fn first_load(&mut self, base: Id, class: StorageClass, member: Id, p: u32, indirect: bool) -> Id {
         let value = self.load_param(base, class, member, p, indirect);
         if let ParamKind::Pointer { pointer, .. } = self.k.params[p as usize].kind {

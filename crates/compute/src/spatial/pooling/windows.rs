@@ -203,9 +203,9 @@ fn slack(size: i64, samples: DType) -> i64 {
     }
 }
 
-/// The integer type for the ends of adaptive and fractional windows. Where registers limit kernels (`limited`) it
-/// has 32 bits if products of sizes have no more: compilers make long code of a division of 64-bit
-/// numbers, and an element has several, which are computed at the same time.
+/// The integer type for the ends of adaptive and fractional windows. Where registers limit kernels
+/// (`limited`) it has 32 bits if products of sizes have no more: compilers make long code of a
+/// division of 64-bit numbers, and an element has several, which are computed at the same time.
 fn type_of_ends(limited: bool, input: &[i64], output: &[i64]) -> ScalarType {
     let largest = input.iter().zip(output).map(|(&n, &m)| n.saturating_mul(m).saturating_add(n.max(m))).max();
     let is_small = largest.is_none_or(|n| n <= i64::from(u32::MAX));

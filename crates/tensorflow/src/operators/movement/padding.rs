@@ -13,11 +13,7 @@ use dml_compute::{Dims, Scalar, View};
 /// The elements before and after each dimension, from a host input of `[rank, 2]`.
 fn paddings(call: &Call, input: usize, rank: usize) -> Result<Vec<[i64; 2]>> {
     let shape = call.sizes(input)?;
-    require!(
-        matches!(shape[..], [_, 2]),
-        "paddings must be a matrix with 2 columns: {:?}",
-        shape.as_slice()
-    );
+    require!(matches!(shape[..], [_, 2]), "paddings must be a matrix with 2 columns: {:?}", shape.as_slice());
     require!(
         shape[0] == rank as i64,
         "The first dimension of paddings must be the rank of inputs [{rank}, 2], got {:?}",
