@@ -3,9 +3,9 @@
 //! The parameter block is passed as push constants while it fits in [`MAX_PUSH_BYTES`]. A larger
 //! block is in memory, and the push constant is its address ([`Module::indirect`]).
 
+use super::branch_params;
 use super::code::{Code, Id};
 use super::late_constants;
-use super::late_params;
 use super::module::{MAX_PUSH_BYTES, Module, Needs};
 use super::reload::ParamBlock;
 use crate::collect::{collect, collect_origin};
@@ -102,7 +102,7 @@ impl<'k> Emitter<'k> {
             products: Vec::new(),
             reloads_params: target.reloads_params,
             narrow_offsets: target.reloads_params && (target.narrow_offsets || makes_constants),
-            of_branches: if target.late_params { late_params::of_branches(k) } else { Vec::new() },
+            of_branches: if target.late_params { branch_params::of_branches(k) } else { Vec::new() },
             entering: Vec::new(),
             late_params: None,
             makes_constants,

@@ -7,6 +7,7 @@
 //! for parameters in loops, `late_params` for those of branches, and `matrix` for matrix registers.
 
 mod arithmetic;
+mod branch_params;
 mod code;
 mod emitter;
 mod entry;
