@@ -47,7 +47,7 @@ def install() -> None:
 
 def _put_by_operator() -> None:
     """Let elements be put by the operator, in place, as in torch's deterministic mode."""
-    put = lowering.index_put_impl_
+    put: Callable[..., Any] = lowering.index_put_impl_
 
     @functools.wraps(put)
     def index_put_impl_(self: Any, indices: Any, values: Any, accumulate: bool, *args: Any, **kwargs: Any) -> Any:
@@ -66,7 +66,7 @@ def _copy_at_once() -> None:
     """Let copies to the CPU be complete when they return, as the operator's into memory that is not
     pinned: Inductor would give them pinned memory and not wait.
     """
-    create = ir.DeviceCopy.create.__func__
+    create: Callable[..., Any] = ir.DeviceCopy.create.__func__
 
     def create_copy(cls: Any, x: Any, device: torch.device, non_blocking: bool) -> Any:
         source = x.get_device()
