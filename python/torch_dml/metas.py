@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import functools
-from types import ModuleType
 from typing import Any
 
 import torch
 
 from torch_dml.backend import DEVICE
-from torch_dml.on_import import when_imported
 
 _library: list[torch.library.Library] = []
 
 
 def install() -> None:
     """Tell torch, once. Whatever traces with fake tensors asks."""
-    when_imported("torch._meta_registrations", _have_strides_of_cuda)
-
     of_convolution = torch._C._conv_determine_backend_memory_format
 
     @functools.wraps(of_convolution)
@@ -34,18 +30,6 @@ def install() -> None:
     library = torch.library.Library("aten", "IMPL")
     library.impl("_scaled_dot_product_fused_attention_overrideable_backward", _attention_backward, "Meta")
     _library.append(library)
-
-
-def _have_strides_of_cuda(module: ModuleType) -> None:
-    """Results have the strides that torch gives meta tensors, which are CUDA's."""
-    hint = module.device_hint
-
-    @functools.wraps(hint)
-    def device_hint(tensor: Any) -> str:
-        found: str = hint(tensor)
-        return "cuda" if found == DEVICE else found
-
-    module.device_hint = device_hint  # type: ignore[attr-defined]
 
 
 def _attention_backward(
