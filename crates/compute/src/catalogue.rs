@@ -5,6 +5,8 @@ use crate::{
     attention, complex, indexing, linear_algebra, lists, loss, matmul, movement, normalization, pointwise,
     quantization, random, reduction, sorting,
 };
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// The functions by the files that declare them.
 static FILES: &[&[&Function]] = &[
@@ -44,6 +46,13 @@ static FILES: &[&[&Function]] = &[
     reduction::functions::FUNCTIONS,
     sorting::functions::FUNCTIONS,
 ];
+
+/// The elementwise function with a name.
+pub fn named(name: &str) -> Option<&'static Function> {
+    static BY_NAME: LazyLock<HashMap<&str, &Function>> =
+        LazyLock::new(|| catalogue().map(|function| (function.name, function)).collect());
+    BY_NAME.get(name).copied()
+}
 
 /// All elementwise functions; their names are distinct.
 pub fn catalogue() -> impl Iterator<Item = &'static Function> {

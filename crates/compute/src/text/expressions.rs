@@ -24,7 +24,7 @@
 //! (results are rounded to it), `unguarded` (the caller has checked the operands that the function
 //! guards).
 
-use crate::catalogue::catalogue;
+use crate::catalogue::named;
 use crate::pointwise::expr::{Expr, Node, Source};
 use crate::pointwise::function::{Options, Variant};
 use dml_kernel::{DType, ParseError};
@@ -171,8 +171,7 @@ impl<'t> Parser<'t> {
 
     fn node(&mut self, names: &[(&str, Source)]) -> Found<Node> {
         let name = self.peek();
-        let function = catalogue().find(|function| function.name == name);
-        let function = function.ok_or_else(|| format!("no function is called {name}"))?;
+        let function = named(name).ok_or_else(|| format!("no function is called {name}"))?;
         let start = self.at;
         self.at += 1;
         let mut variant = Variant::from(function);
@@ -231,6 +230,7 @@ impl<'t> Parser<'t> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue::catalogue;
     use crate::pointwise::{activation, arithmetic};
 
     #[test]

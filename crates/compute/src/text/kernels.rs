@@ -1,11 +1,9 @@
 //! Kernels as text ([`dml_kernel::text`]) whose calls are of the
 //! [catalogue](crate::catalogue)'s functions: `%y: f32 = call gelu %x`.
 
-use crate::catalogue::catalogue;
-use crate::pointwise::function::{Function, Options};
+use crate::catalogue::named;
+use crate::pointwise::function::Options;
 use dml_kernel::{DType, Functions, Kernel, ParseError, Value};
-use std::collections::HashMap;
-use std::sync::LazyLock;
 
 /// The kernel of a text.
 ///
@@ -18,12 +16,9 @@ pub fn kernel(text: &str) -> Result<Kernel, ParseError> {
 
 struct Catalogue;
 
-static BY_NAME: LazyLock<HashMap<&str, &Function>> =
-    LazyLock::new(|| catalogue().map(|function| (function.name, function)).collect());
-
 impl Functions for Catalogue {
     fn call<'b>(&self, name: &str, options: &[(&str, &str)], arguments: &[Value<'b>]) -> Result<Value<'b>, String> {
-        let function = BY_NAME.get(name).filter(|function| !function.is_complex());
+        let function = named(name).filter(|function| !function.is_complex());
         let function = function.ok_or_else(|| format!("no function is called {name}"))?;
         let wanted = function.arguments.map_or(arguments.len(), <[_]>::len);
         if wanted != arguments.len() {

@@ -117,7 +117,7 @@ pub(super) fn type_of(word: &str) -> Option<Type> {
 
 /// The dtype that a word names, if a kernel's pointer may have it.
 pub(super) fn dtype_of(word: &str) -> Option<DType> {
-    DType::ALL.into_iter().chain(DType::FLOAT8).find(|dtype| dtype.short_name() == word)
+    DType::from_short_name(word).filter(|dtype| !dtype.is_complex())
 }
 
 /// The keyword of an instruction.
