@@ -146,23 +146,20 @@ def _lowered(of: Of, otherwise: Callable[..., Any] | None) -> Callable[..., Any]
         function, operands = chosen
         tensors = [x for x in operands if isinstance(x, TensorBox)]
         dtype = tensors[0].get_dtype()
-        for tensor in tensors[1:]:
-            dtype = torch.promote_types(dtype, tensor.get_dtype())
-        tensors = [lowering.to_dtype(x, dtype) for x in lowering.broadcast_tensors(*tensors)]
 
         def inner(*loaded: Any) -> Any:
             elements = iter(loaded)
             given = [next(elements) if isinstance(x, TensorBox) else x for x in operands]
             return ops.dml_call(*given, function=function, dtype=dtype)
 
-        return lowering.make_pointwise(inner, override_return_dtype=dtype)(*tensors)
+        return lowering.make_pointwise(inner, override_return_dtype=dtype)(*lowering.broadcast_tensors(*tensors))
 
     return lower
 
 
 def _is_of_floats(args: Sequence[Any]) -> bool:
-    """Return whether tensors on the device, of floats, meet numbers alone: 0-dimensional tensors
-    beside others take part in promotion as numbers do, which Inductor knows.
+    """Return whether tensors on the device, of one dtype of floats, meet numbers alone: Inductor
+    knows how others are promoted.
     """
     boxes = [x for x in args if isinstance(x, TensorBox)]
     if not boxes or any(isinstance(x, IRNode) and not isinstance(x, TensorBox) for x in args):

@@ -147,14 +147,12 @@ class DmlKernel(SIMDKernel[TextVariable]):
             line("%above: u32 = mul group.z, groups.y")
             line("%groupy: u32 = add %above, group.y")
 
+        signed = "bitcast" if kind == "i32" else "convert"
+
         def position(prefix: str, group: str, width: int, local: str) -> None:
-            line(
-                f"%{prefix}group: {kind} = convert {group}"
-                if kind != "i32"
-                else f"%{prefix}group: i32 = bitcast {group}"
-            )
+            line(f"%{prefix}group: {kind} = {signed} {group}")
             line(f"%{prefix}first: {kind} = mul %{prefix}group, {width}:{kind}")
-            line(f"%{prefix}local: {kind} = {'bitcast' if kind == 'i32' else 'convert'} {local}")
+            line(f"%{prefix}local: {kind} = {signed} {local}")
             line(f"%{prefix}index: {kind} = add %{prefix}first, %{prefix}local")
             self.positions[f"{prefix}index"] = f"%{prefix}index"
 
@@ -162,13 +160,14 @@ class DmlKernel(SIMDKernel[TextVariable]):
             along, rows = self.rows.along, self.rows.rows
             if loops not in (["x"], []):
                 raise MissingKernelError(f"a reduction with the dimensions {loops}")
-            near, far = (
-                f"rem local.x, {rows if self.rows.across else along}",
-                f"div local.x, {rows if self.rows.across else along}",
-            )
-            line(f"%row: u32 = {near if self.rows.across else far}")
-            line(f"%rlocal: u32 = {far if self.rows.across else near}")
-            line(f"%rowfirst: u32 = {'add %row, 0' if self.rows.across else f'mul %row, {along}'}")
+            if self.rows.across:
+                line(f"%row: u32 = rem local.x, {rows}")
+                line(f"%rlocal: u32 = div local.x, {rows}")
+            else:
+                line(f"%row: u32 = div local.x, {along}")
+                line(f"%rlocal: u32 = rem local.x, {along}")
+            # The row's first invocation.
+            line(f"%rowfirst: u32 = mul %row, {1 if self.rows.across else along}")
             if loops:
                 position("x", "%groupx", rows, "%row")
                 # Invocations without a row of their own compute the last one again, and store
@@ -177,7 +176,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
                 line(f"%xlast: {kind} = sub {self._numel('x')}, 1:{kind}")
                 line(f"%xheld: {kind} = min %xindex, %xlast")
                 self.positions["xindex"] = "%xheld"
-            line(f"%rfirst: {kind} = {'bitcast' if kind == 'i32' else 'convert'} %rlocal")
+            line(f"%rfirst: {kind} = {signed} %rlocal")
             if self.persistent_reduction:
                 line(f"%rmask: bool = lt %rfirst, {self._numel('r0_')}")
                 line(f"%rlast: {kind} = sub {self._numel('r0_')}, 1:{kind}")
@@ -202,12 +201,11 @@ class DmlKernel(SIMDKernel[TextVariable]):
     def groups(self) -> list[sympy.Expr]:
         """Return the numbers of workgroups."""
         numels = {tree.prefix: tree.numel for tree in self.range_trees if not tree.is_reduction}
-        of = functools.partial(_groups_of)
         if self.rows is not None:
-            return [of(numels["x"], self.rows.rows)] if numels else [sympy.S.One]
+            return [_groups_of(numels["x"], self.rows.rows)] if numels else [sympy.S.One]
         if len(numels) <= 1:
-            return [of(numel, WORKGROUP) for numel in numels.values()] or [sympy.S.One]
-        counts = [of(numels["x"], TILE), of(numels["y"], WORKGROUP // TILE)]
+            return [_groups_of(numel, WORKGROUP) for numel in numels.values()] or [sympy.S.One]
+        counts = [_groups_of(numels["x"], TILE), _groups_of(numels["y"], WORKGROUP // TILE)]
         return [*counts, numels["z"]] if "z" in numels else counts
 
     # ---- indices
@@ -221,12 +219,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
             ranges[symbol] = below(V.graph.sizevars.simplify(entry.length))
         for tree in self.range_trees:
             ranges[tree.index_sym()] = below(V.graph.sizevars.simplify(tree.numel))
-        for inner in self.args.sizevars.values():
-            ranges[sympy.Symbol(inner, integer=True, nonnegative=True)] = ValueRanges(0, int_oo)
         return ranges
-
-    def _is_natural_symbol(self, symbol: sympy.Symbol) -> bool:
-        return symbol.name.startswith("ks")
 
     def _write_index(self, expr: sympy.Expr, buffer: IndentedBuffer, dtype: torch.dtype | None = None) -> str:
         """Write an index expression, and return its value; of another dtype than indices have, if
@@ -235,8 +228,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
         dtype = dtype or self.get_index_dtype_as_torch_dtype()
         wanted = computed(dtype)
 
-        def define(instruction: str, kind: str) -> str:
-            return self.cse.generate(buffer, instruction, dtype=dtype, kind=kind).text
+        define = functools.partial(self._define, buffer)
 
         def symbol(of: sympy.Symbol) -> str:
             text, kind = f"%{of.name}", self._index
@@ -252,11 +244,12 @@ class DmlKernel(SIMDKernel[TextVariable]):
 
         ranges = self._ranges()
         expr = self.rename_indexing(expr)
-        for name in expr.free_symbols:
-            if name not in ranges and self._is_natural_symbol(name):
-                ranges[name] = ValueRanges(0, int_oo)
-            if symbol_is_type(name, SymT.TMP):
-                ranges[name] = self.cse.varname_map[name.name].bounds
+        sizes = {*self.args.sizevars.values()}
+        for free in expr.free_symbols:
+            if free.name in sizes:
+                ranges[free] = ValueRanges(0, int_oo)
+            elif symbol_is_type(free, SymT.TMP):
+                ranges[free] = self.cse.varname_map[free.name].bounds
         return IndexWriter(dtype, symbol, lambda: ranges, define).write(expr)
 
     def index_value(self, expr: sympy.Expr) -> TextVariable:
@@ -273,18 +266,18 @@ class DmlKernel(SIMDKernel[TextVariable]):
         value.number = None
         return value
 
-    def _element(self, index: sympy.Expr, buffer: IndentedBuffer, empty: bool = False) -> str:
+    def _element(self, index: sympy.Expr, buffer: IndentedBuffer) -> str:
         """Return the index of an element, as `load` and `store` take it; outside of a mask, of the
         first one.
         """
         at = self._write_index(index, buffer)
         kind = self._index
-        if self._load_mask is not None and not empty:
-            mask = self._load_mask.text
-            at = self._define(buffer, f"select {mask}, {at}, 0:{kind}", kind)
+        if self._load_mask is not None:
+            at = self._define(buffer, f"select {self._load_mask.text}, {at}, 0:{kind}", kind)
         return at if kind == "i64" else self._define(buffer, f"bitcast {at}", "u32")
 
     def _define(self, buffer: IndentedBuffer, instruction: str, kind: str) -> str:
+        """Write an instruction that gives a value of a type, and return the value."""
         return self.cse.generate(buffer, instruction, dtype=torch.int64, kind=kind).text
 
     def codegen_iteration_ranges_entry(self, entry: IterationRangesEntry) -> None:
@@ -329,25 +322,20 @@ class DmlKernel(SIMDKernel[TextVariable]):
         dtype = V.graph.get_dtype(name)
         memory = self.args.input(name)
         if V.graph.is_unspec_arg(name):
-            number = TextVariable(memory, ValueRanges.unknown(), dtype, ())
-            return number
+            return TextVariable(memory, ValueRanges.unknown(), dtype, ())
         index = self.prepare_indexing(index)
         buffer = self._buffer_for(index)
         at = self._element(index, buffer)
+        load = f"load @{memory}[{at}]"
         if not is_narrow(dtype):
-            return self._loaded(buffer, f"load @{memory}[{at}]", dtype, computed(dtype))
-        word = self._loaded(buffer, f"load @{memory}[{at}]", torch.uint32, "u32")
+            return self.cse.generate(buffer, load, dtype=dtype)
+        word = self.cse.generate(buffer, load, dtype=torch.uint32)
         return self.cse.generate(buffer, f"decode_{stored(dtype)} {word.text}", dtype=dtype)
-
-    def _loaded(self, buffer: IndentedBuffer, instruction: str, dtype: torch.dtype, kind: str) -> TextVariable:
-        return self.cse.generate(buffer, instruction, dtype=dtype, kind=kind)
 
     def _encoded(self, value: TextVariable, dtype: torch.dtype) -> str:
         """Return the element to store of a value."""
         if is_narrow(dtype):
-            return self.cse.generate(
-                self.compute, f"encode_{stored(dtype)} {value.text}", dtype=torch.uint32, kind="u32"
-            ).text
+            return self._define(self.compute, f"encode_{stored(dtype)} {value.text}", "u32")
         return converted(value, dtype).text
 
     def _guard(self) -> str | None:
@@ -358,10 +346,10 @@ class DmlKernel(SIMDKernel[TextVariable]):
         if self.inside_reduction:
             masks += ["%rmask"] if self.persistent_reduction else []
         elif self.rows.along > 1:
-            masks.append(self.cse.generate(self.compute, "eq %rlocal, 0", dtype=torch.bool).text)
+            masks.append(self._define(self.compute, "eq %rlocal, 0", "bool"))
         if len(masks) < 2:
             return masks[0] if masks else None
-        return self.cse.generate(self.compute, f"and {masks[0]}, {masks[1]}", dtype=torch.bool).text
+        return self._define(self.compute, f"and {masks[0]}, {masks[1]}", "bool")
 
     def store(self, name: str, index: sympy.Expr, value: TextVariable, mode: Any = None) -> None:
         memory = self.args.output(name)
@@ -444,10 +432,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
 
     def _accumulate(self, of: Reduction, elements: Sequence[str]) -> list[str]:
         """Write the accumulation of an invocation's elements, and return their state."""
-
-        def write(instruction: str, kind: str) -> str:
-            return self.cse.generate(self.compute, instruction, dtype=torch.int64, kind=kind).text
-
+        write = functools.partial(self._define, self.compute)
         if self.persistent_reduction:
             # One element. Those beyond the row's end are none.
             state = of.add(write, of.initial, elements) if len(elements) < len(of.kinds) else list(elements)

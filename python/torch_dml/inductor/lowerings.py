@@ -17,7 +17,8 @@ from torch_dml.inductor.errors import MissingKernelError
 
 aten = torch.ops.aten
 
-# Which write to elements by index: several may write to one.
+# Which write to elements by index: several may write to one. And those whose order is a number of
+# the host.
 CALLED = [
     aten._unsafe_masked_index_put_accumulate.default,
     aten.polygamma.default,
@@ -34,12 +35,9 @@ CALLED = [
 def install() -> None:
     """Call these operators where a tensor is on the device; elsewhere nothing changes."""
     for operator in CALLED:
-        lowered = lowering.lowerings.get(operator)
-        if lowered is not None:
-            lowering.lowerings[operator] = _diverted(operator, lowered)
+        _replace(operator, lowering.fallback_handler(operator, add_to_fallback_set=False))
     for operator in (torch.ops.higher_order.flex_attention, torch.ops.higher_order.flex_attention_backward):
-        if operator in lowering.lowerings:
-            lowering.lowerings[operator] = _refused(operator, lowering.lowerings[operator])
+        _replace(operator, functools.partial(_refuse, operator))
     _divide_by_numbers()
     _put_by_operator()
     _copy_at_once()
@@ -76,16 +74,6 @@ def _copy_at_once() -> None:
     ir.DeviceCopy.create = classmethod(create_copy)
 
 
-def _refused(operator: Any, lowered: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(lowered)
-    def lower(*args: Any, **kwargs: Any) -> Any:
-        if any(isinstance(x, TensorBox) and is_on_device(x) for x in args):
-            raise MissingKernelError(str(operator))
-        return lowered(*args, **kwargs)
-
-    return lower
-
-
 def _divide_by_numbers() -> None:
     """Let a division by a number be one, and not a product with a rounded reciprocal."""
     divide = lowering.div_prim
@@ -93,32 +81,33 @@ def _divide_by_numbers() -> None:
     @functools.wraps(divide)
     def div_prim(a: Any, b: Any) -> Any:
         floats = [lowering.is_integer_type(x) or lowering.is_boolean_type(x) for x in (a, b)].count(False)
-        if floats and any(isinstance(x, TensorBox) and is_on_device(x) for x in (a, b)):
+        if floats and _meets_device((a, b)):
             return lowering.make_pointwise(lambda x, y: ops.truediv(x, y))(a, b)
         return divide(a, b)
 
     lowering.div_prim = div_prim
-    divided = lowering.lowerings[torch.ops.prims.div.default]
-
-    @functools.wraps(divided)
-    def lower(*args: Any, **kwargs: Any) -> Any:
-        if any(isinstance(x, TensorBox) and is_on_device(x) for x in args):
-            return div_prim(*lowering.promote_constants(args))
-        return divided(*args, **kwargs)
-
-    lowering.lowerings[torch.ops.prims.div.default] = lower
+    _replace(torch.ops.prims.div.default, lambda *args: div_prim(*lowering.promote_constants(args)))
 
 
-def _diverted(operator: Any, lowered: Callable[..., Any]) -> Callable[..., Any]:
-    called = lowering.fallback_handler(operator, add_to_fallback_set=False)
+def _refuse(operator: Any, *args: Any, **kwargs: Any) -> Any:
+    raise MissingKernelError(str(operator))
+
+
+def _replace(operator: Any, instead: Callable[..., Any]) -> None:
+    """Lower an operator by `instead` where a tensor is on the device."""
+    lowered = lowering.lowerings.get(operator)
+    if lowered is None:
+        return
 
     @functools.wraps(lowered)
     def lower(*args: Any, **kwargs: Any) -> Any:
-        if any(isinstance(x, TensorBox) and is_on_device(x) for x in tree_leaves((args, kwargs))):
-            return called(*args, **kwargs)
-        return lowered(*args, **kwargs)
+        return (instead if _meets_device((args, kwargs)) else lowered)(*args, **kwargs)
 
-    return lower
+    lowering.lowerings[operator] = lower
+
+
+def _meets_device(arguments: Any) -> bool:
+    return any(isinstance(x, TensorBox) and is_on_device(x) for x in tree_leaves(arguments))
 
 
 def is_on_device(box: TensorBox) -> bool:

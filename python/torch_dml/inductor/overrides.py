@@ -35,7 +35,6 @@ _RENAMED = {
     "mul_rn": "mul",
     "div_rn": "div",
     "fmaximum": "fmax",
-    "ndtri": "ndtri",
     "airy_ai": "special_airy_ai",
     "bessel_j0": "special_bessel_j0",
     "bessel_j1": "special_bessel_j1",
@@ -264,6 +263,14 @@ def _relation(name: str) -> Callable[..., TextVariable]:
     return function
 
 
+def _to_integer(name: str) -> Callable[[TextVariable, torch.dtype], TextVariable]:
+    def function(x: TextVariable, dtype: torch.dtype) -> TextVariable:
+        of = dtype_of((x,))
+        return converted(call(name, (x,), of, of, closed=True), dtype)
+
+    return function
+
+
 class DmlOverrides(OpOverrides):
     """What Inductor's operations on elements become."""
 
@@ -330,9 +337,8 @@ class DmlOverrides(OpOverrides):
     def fma(x: Operand, y: Operand, z: Operand) -> TextVariable:
         dtype = dtype_of((x, y, z))
         texts = ", ".join(converted(operand, dtype).text for operand in (x, y, z))
-        if not dtype.is_floating_point:
-            return rounded(define(f"fma {texts}", dtype), dtype)
-        return rounded(define(f"fused {texts}", dtype), dtype)
+        word = "fused" if dtype.is_floating_point else "fma"
+        return rounded(define(f"{word} {texts}", dtype), dtype)
 
     @staticmethod
     def frexp(x: TextVariable) -> tuple[TextVariable, TextVariable]:
@@ -348,27 +354,6 @@ class DmlOverrides(OpOverrides):
     @staticmethod
     def polygamma(order: Operand, x: Operand) -> TextVariable:
         raise MissingKernelError("polygamma")
-
-    @staticmethod
-    def _to_integer(name: str, x: TextVariable, dtype: torch.dtype) -> TextVariable:
-        of = dtype_of((x,))
-        return converted(call(name, (x,), of, of, closed=True), dtype)
-
-    @staticmethod
-    def trunc_to_int(x: TextVariable, dtype: torch.dtype) -> TextVariable:
-        return DmlOverrides._to_integer("trunc", x, dtype)
-
-    @staticmethod
-    def ceil_to_int(x: TextVariable, dtype: torch.dtype) -> TextVariable:
-        return DmlOverrides._to_integer("ceil", x, dtype)
-
-    @staticmethod
-    def floor_to_int(x: TextVariable, dtype: torch.dtype) -> TextVariable:
-        return DmlOverrides._to_integer("floor", x, dtype)
-
-    @staticmethod
-    def round_to_int(x: TextVariable, dtype: torch.dtype) -> TextVariable:
-        return DmlOverrides._to_integer("round", x, dtype)
 
     @staticmethod
     def rand(seed: TextVariable, offset: TextVariable) -> TextVariable:
@@ -388,5 +373,7 @@ for _name in _OF_ANY:
     setattr(DmlOverrides, _name, staticmethod(_of_any(_name, closed=False)))
 for _name in _CLOSED:
     setattr(DmlOverrides, _name, staticmethod(_of_any(_name, closed=True)))
+for _name in ("ceil", "floor", "round", "trunc"):
+    setattr(DmlOverrides, f"{_name}_to_int", staticmethod(_to_integer(_name)))
 for _name in _RELATIONS:
     setattr(DmlOverrides, _name, staticmethod(_relation(_name)))

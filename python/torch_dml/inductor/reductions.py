@@ -14,6 +14,8 @@ from torch_dml.inductor.types import computed, highest, literal, lowest
 
 # Writes an instruction that gives a value of a type, and returns the value's text.
 Write = Callable[[str, str], str]
+# Writes a state, from one and from another one or an element.
+Step = Callable[[Write, Sequence[str], Sequence[str]], list[str]]
 
 
 @dataclass(frozen=True)
@@ -24,15 +26,15 @@ class Reduction:
     # Literals: the state of no elements.
     initial: tuple[str, ...]
     # The state of one more element, or of two states together.
-    add: Callable[[Write, Sequence[str], Sequence[str]], list[str]]
-    combine: Callable[[Write, Sequence[str], Sequence[str]], list[str]]
+    add: Step
+    combine: Step
 
 
-def _by(instruction: str, kind: str) -> Callable[[Write, Sequence[str], Sequence[str]], list[str]]:
+def _by(instruction: str, kind: str) -> Step:
     return lambda write, state, value: [write(f"{instruction} {state[0]}, {value[0]}", kind)]
 
 
-def _extreme(dtype: torch.dtype, sign: str) -> Callable[[Write, Sequence[str], Sequence[str]], list[str]]:
+def _extreme(dtype: torch.dtype, sign: str) -> Step:
     """The larger or the smaller element with its index: NaN before all others, and of equal ones
     the first.
     """
@@ -60,7 +62,7 @@ def _extreme(dtype: torch.dtype, sign: str) -> Callable[[Write, Sequence[str], S
     return choose
 
 
-def _welford_combine(kind: str) -> Callable[[Write, Sequence[str], Sequence[str]], list[str]]:
+def _welford_combine(kind: str) -> Step:
     """Mean, sum of squared differences from it, and number of two sets together (Chan, Golub and
     LeVeque, 1983).
     """
@@ -79,7 +81,7 @@ def _welford_combine(kind: str) -> Callable[[Write, Sequence[str], Sequence[str]
     return combine
 
 
-def _welford_add(kind: str) -> Callable[[Write, Sequence[str], Sequence[str]], list[str]]:
+def _welford_add(kind: str) -> Step:
     """One element more (Welford, 1962)."""
 
     def add(write: Write, state: Sequence[str], value: Sequence[str]) -> list[str]:
