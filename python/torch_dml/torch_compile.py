@@ -31,9 +31,16 @@ def install() -> None:
 
     wrapper.__call__ = call
     metas.install()
+    when_imported("torch._dynamo.device_interface", _register_interface)
     when_imported("torch.nn.attention.flex_attention", _admit_to_flex_attention)
     if TorchVersion(torch.__version__) < "2.12":
         when_imported("torch._subclasses.fake_tensor", _let_fake_mode_use_the_device)
+
+
+def _register_interface(module: ModuleType) -> None:
+    from torch_dml.inductor.devices import register_interface
+
+    register_interface(module)
 
 
 def is_on_device(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> bool:

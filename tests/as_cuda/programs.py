@@ -290,6 +290,13 @@ def torch_compile() -> list[float]:
     )
 
 
+@program
+def torch_compile_training() -> list[float]:
+    model = network().to(device)
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    return losses(torch.compile(model) if has_cuda else model, optimizer)
+
+
 def main() -> None:
     results: dict[str, Any] = {}
     for name, run in PROGRAMS.items():

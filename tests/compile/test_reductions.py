@@ -55,6 +55,20 @@ def test_what_has_no_rounding(name: str, shape: tuple[int, ...]) -> None:
     assert same_bits(compiled(EXACT[name])(x), EXACT[name](x))
 
 
+TILED = [(3, 70000, 5), (2100000, 2, 1), (1, 2, 2100000)]
+
+
+@pytest.mark.parametrize("shape", TILED, ids=str)
+@pytest.mark.parametrize("options", [{}, {"triton.prefer_nd_tiling": True, "triton.max_tiles": 3}], ids=["", "tiles"])
+def test_dimensions_with_more_workgroups_than_an_adapter_has_room_for(shape: tuple[int, ...], options: Any) -> None:
+    def function(x: torch.Tensor) -> Any:
+        turned = x.permute(2, 1, 0)
+        return (turned * 2).contiguous(), *((turned[1:] > 0).sum(dim) for dim in range(3))
+
+    x = torch.randn(shape).to("dml")
+    assert same_bits(compiled(function, options=options)(x), function(x))
+
+
 def test_nan_and_infinities() -> None:
     x = torch.randn(6, 300)
     x[0, 7] = x[1, 3] = x[1, 200] = torch.nan

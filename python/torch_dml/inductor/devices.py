@@ -1,19 +1,26 @@
-"""What Dynamo and Inductor ask of a device."""
+"""What Dynamo and Inductor ask of a device. Dynamo imports this, and long before a graph is
+compiled.
+"""
 
 from __future__ import annotations
 
+import functools
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
 from torch._dynamo.device_interface import DeviceInterface
-from torch._inductor.codegen.common import DeviceOpOverrides
 
 from torch_dml import device
+from torch_dml.backend import DEVICE
 
 
 class Properties(NamedTuple):
     """What Inductor divides work by. It is the same for all adapters, so that sums are too."""
 
+    # CUDA's compute capability, of which Dynamo asks whether Triton has it.
+    major: int = 0
+    minor: int = 0
     multi_processor_count: int = 80
     max_threads_per_multi_processor: int = 1024
     warp_size: int = 32
@@ -72,6 +79,14 @@ class DmlInterface(DeviceInterface):
         return ""
 
     @staticmethod
+    def is_triton_capable(device: Any = None) -> bool:
+        return False
+
+    @staticmethod
+    def is_gpu() -> bool:
+        return True
+
+    @staticmethod
     def is_bf16_supported(including_emulation: bool = False) -> bool:
         return True
 
@@ -80,17 +95,19 @@ class DmlInterface(DeviceInterface):
         return True
 
 
-class DmlOpOverrides(DeviceOpOverrides):
-    """Lines of the programs that Inductor writes."""
+def register_interface(module: ModuleType) -> None:
+    """Register the interface with Dynamo's module of them, once that has registered its own: one of
+    these may be for the same device's name.
+    """
+    register_all = module.init_device_reg
 
-    def import_get_raw_stream_as(self, name: str) -> str:
-        return f"def {name}(index): return 0"
+    @functools.wraps(register_all)
+    def init_device_reg() -> None:
+        register_all()
+        for name in {DEVICE, *module.device_interfaces}:
+            if name.split(":")[0] == DEVICE:
+                module.register_interface_for_device(name, DmlInterface)
 
-    def set_device(self, device_idx: int) -> str:
-        return f"torch.accelerator.set_device_index({device_idx})"
-
-    def synchronize(self) -> str:
-        return "torch.accelerator.synchronize()"
-
-    def device_guard(self, device_idx: int) -> str:
-        return f"torch.get_device_module('dml').device({device_idx})"
+    module.init_device_reg = init_device_reg  # type: ignore[attr-defined]
+    if module._device_initialized:
+        init_device_reg()

@@ -29,7 +29,8 @@ from torch_dml.inductor.values import Place, TextCSE, TextVariable, constant
 
 # Invocations of a workgroup.
 WORKGROUP = 256
-# Along the innermost dimension of a pointwise kernel of two dimensions, whose workgroups are tiles.
+# Along the innermost dimension of a pointwise kernel of two dimensions or more, whose workgroups
+# are tiles.
 TILE = 32
 
 
@@ -134,79 +135,95 @@ class DmlKernel(SIMDKernel[TextVariable]):
             self.parameters.append(prefix)
         return f"%{prefix}numel"
 
+    @property
+    def _widths(self) -> dict[str, int]:
+        """The elements, or rows, of a workgroup in each dimension: the innermost last."""
+        loops = [tree.prefix for tree in self.range_trees if not tree.is_reduction]
+        if self.rows is not None:
+            widths = [1, 1, self.rows.rows]
+        elif len(loops) == 1:
+            widths = [WORKGROUP]
+        else:
+            widths = [1, WORKGROUP // TILE, TILE]
+        return dict(zip(loops, widths[len(widths) - len(loops) :], strict=True))
+
+    def groups(self) -> sympy.Expr:
+        """Return the number of workgroups."""
+        numels = {tree.prefix: tree.numel for tree in self.range_trees}
+        return functools.reduce(
+            lambda count, loop: count * _groups_of(numels[loop[0]], loop[1]), self._widths.items(), sympy.S.One
+        )
+
     def _write_positions(self) -> None:
         """Write the indices of the invocation's element, or row."""
-        line, kind = self.header.writeline, self._index
-        loops = [tree.prefix for tree in self.range_trees if not tree.is_reduction]
-
-        # A dimension has at most 65,535 workgroups: the programs lay more of them out in two.
-        if self.rows is not None or len(loops) < 2:
-            line("%above: u32 = mul group.y, groups.x")
-            line("%groupx: u32 = add %above, group.x")
-        elif len(loops) == 2:
-            line("%above: u32 = mul group.z, groups.y")
-            line("%groupy: u32 = add %above, group.y")
-
+        line, kind, widths = self.header.writeline, self._index, self._widths
         signed = "bitcast" if kind == "i32" else "convert"
+        local = dict.fromkeys(widths, "0:u32")
+        if self.rows is not None:
+            if self.rows.across:
+                line(f"%row: u32 = rem local.x, {self.rows.rows}")
+                line(f"%rlocal: u32 = div local.x, {self.rows.rows}")
+            else:
+                line(f"%row: u32 = div local.x, {self.rows.along}")
+                line(f"%rlocal: u32 = rem local.x, {self.rows.along}")
+            # The row's first invocation.
+            line(f"%rowfirst: u32 = mul %row, {1 if self.rows.across else self.rows.along}")
+            local["x"] = "%row"
+        elif len(widths) == 1:
+            local = dict.fromkeys(widths, "local.x")
+        else:
+            line(f"%xwithin: u32 = rem local.x, {TILE}")
+            line(f"%ywithin: u32 = div local.x, {TILE}")
+            local |= {"x": "%xwithin", "y": "%ywithin"}
 
-        def position(prefix: str, group: str, width: int, local: str) -> None:
+        for prefix, group in self._write_groups(widths):
             line(f"%{prefix}group: {kind} = {signed} {group}")
-            line(f"%{prefix}first: {kind} = mul %{prefix}group, {width}:{kind}")
-            line(f"%{prefix}local: {kind} = {signed} {local}")
+            line(f"%{prefix}first: {kind} = mul %{prefix}group, {widths[prefix]}:{kind}")
+            line(f"%{prefix}local: {kind} = {signed} {local[prefix]}")
             line(f"%{prefix}index: {kind} = add %{prefix}first, %{prefix}local")
             self.positions[f"{prefix}index"] = f"%{prefix}index"
-
-        if self.rows is not None:
-            along, rows = self.rows.along, self.rows.rows
-            if loops not in (["x"], []):
-                raise MissingKernelError(f"a reduction with the dimensions {loops}")
-            if self.rows.across:
-                line(f"%row: u32 = rem local.x, {rows}")
-                line(f"%rlocal: u32 = div local.x, {rows}")
-            else:
-                line(f"%row: u32 = div local.x, {along}")
-                line(f"%rlocal: u32 = rem local.x, {along}")
-            # The row's first invocation.
-            line(f"%rowfirst: u32 = mul %row, {1 if self.rows.across else along}")
-            if loops:
-                position("x", "%groupx", rows, "%row")
+            if self.rows is not None and prefix == "x":
                 # Invocations without a row of their own compute the last one again, and store
                 # nothing.
                 line(f"%xmask: bool = lt %xindex, {self._numel('x')}")
                 line(f"%xlast: {kind} = sub {self._numel('x')}, 1:{kind}")
                 line(f"%xheld: {kind} = min %xindex, %xlast")
                 self.positions["xindex"] = "%xheld"
+            else:
+                # In a reduction the same for a workgroup, whose invocations meet at barriers.
+                line(f"%{prefix}outside: bool = ge %{prefix}index, {self._numel(prefix)}")
+                line(f"if %{prefix}outside {{ return }}")
+        if self.rows is not None:
             line(f"%rfirst: {kind} = {signed} %rlocal")
             if self.persistent_reduction:
                 line(f"%rmask: bool = lt %rfirst, {self._numel('r0_')}")
                 line(f"%rlast: {kind} = sub {self._numel('r0_')}, 1:{kind}")
                 line(f"%rheld: {kind} = min %rfirst, %rlast")
                 self.positions["r0_index"] = "%rheld"
-            return
-        if not loops:
-            return
-        if len(loops) == 1:
-            position(loops[0], "%groupx", WORKGROUP, "local.x")
-        else:
-            line(f"%tilex: u32 = rem local.x, {TILE}")
-            line(f"%tiley: u32 = div local.x, {TILE}")
-            position("x", "group.x", TILE, "%tilex")
-            position("y", "%groupy" if len(loops) == 2 else "group.y", WORKGROUP // TILE, "%tiley")
-            if len(loops) == 3:
-                position("z", "group.z", 1, "0:u32")
-        for prefix in loops:
-            line(f"%{prefix}outside: bool = ge %{prefix}index, {self._numel(prefix)}")
-            line(f"if %{prefix}outside {{ return }}")
 
-    def groups(self) -> list[sympy.Expr]:
-        """Return the numbers of workgroups."""
-        numels = {tree.prefix: tree.numel for tree in self.range_trees if not tree.is_reduction}
-        if self.rows is not None:
-            return [_groups_of(numels["x"], self.rows.rows)] if numels else [sympy.S.One]
-        if len(numels) <= 1:
-            return [_groups_of(numel, WORKGROUP) for numel in numels.values()] or [sympy.S.One]
-        counts = [_groups_of(numels["x"], TILE), _groups_of(numels["y"], WORKGROUP // TILE)]
-        return [*counts, numels["z"]] if "z" in numels else counts
+    def _write_groups(self, widths: dict[str, int]) -> Iterator[tuple[str, str]]:
+        """Write the workgroup's number in each dimension. They are launched in one: an adapter
+        has room for 65,535 in the others.
+        """
+        line = self.header.writeline
+        rest = "%group"
+        if widths:
+            # The engine lays too many out in two dimensions.
+            line("%above: u32 = mul group.y, groups.x")
+            line("%group: u32 = add %above, group.x")
+        inner = list(reversed(widths.items()))
+        for prefix, width in inner[:-1]:
+            numel = self._numel(prefix)
+            numel_u32, count = f"%{prefix}numelof", f"%{prefix}groups"
+            line(f"{numel_u32}: u32 = {'bitcast' if self._index == 'i32' else 'convert'} {numel}")
+            line(f"%{prefix}more: u32 = add {numel_u32}, {width - 1}")
+            line(f"{count}: u32 = div %{prefix}more, {width}")
+            line(f"%{prefix}at: u32 = rem {rest}, {count}")
+            line(f"%{prefix}rest: u32 = div {rest}, {count}")
+            yield prefix, f"%{prefix}at"
+            rest = f"%{prefix}rest"
+        for prefix, _ in inner[-1:]:
+            yield prefix, rest
 
     # ---- indices
 
@@ -614,8 +631,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
                 arguments.append(str(argument))
         numels = {tree.prefix: tree.numel for tree in self.range_trees}
         arguments += [self.pexpr(numels[prefix]) for prefix in self.parameters]
-        groups = ", ".join(self.pexpr(count) for count in self.groups())
-        arguments.append(f"groups=({groups},)")
+        arguments.append(f"groups={self.pexpr(self.groups())}")
         wrapper.writeline(f"{name}({', '.join(arguments)})")
 
 

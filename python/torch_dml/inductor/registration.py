@@ -38,17 +38,12 @@ def register() -> None:
     """Make Inductor compile for the device. It is imported by this: once, at the first
     `torch.compile`.
     """
-    from torch._dynamo.device_interface import register_interface_for_device
-
-    from torch_dml.inductor.devices import DmlInterface, DmlOpOverrides
-
-    register_interface_for_device(DEVICE, DmlInterface)
     from torch._inductor import utils
     from torch._inductor.codegen.common import register_backend_for_device, register_device_op_overrides
     from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 
     from torch_dml.inductor import functions, lowerings
-    from torch_dml.inductor.scheduling import DmlScheduling
+    from torch_dml.inductor.scheduling import DmlOpOverrides, DmlScheduling
 
     gpus = getattr(utils, "GPU_TYPES", None)
     if isinstance(gpus, list) and DEVICE not in gpus:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ctypes
 import functools
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from torch_dml import engine
+from torch_dml.backend import DEVICE
 from torch_dml.text_kernel import Kernel
 
 # A number in the low bytes of eight.
@@ -36,16 +38,10 @@ def _index_fault(device: int) -> tuple[int, int]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _packed(groups: tuple[int, ...]) -> bytes:
-    """Return numbers of workgroups for three dimensions. Too many in the last of one or two
-    dimensions also take the next one.
-    """
-    *first, last = groups
-    if len(groups) < 3:
-        beyond = -(-last // MOST_GROUPS)
-        last = -(-last // beyond) if beyond else 0
-        return _GROUPS.pack(*first, last, max(beyond, 1), *(1,) * (1 - len(first)))
-    return _GROUPS.pack(*groups)
+def _packed(groups: int) -> bytes:
+    """Return a number of workgroups for three dimensions: in the first, or a little more in two."""
+    rows = -(-groups // MOST_GROUPS)
+    return _GROUPS.pack(-(-groups // rows) if rows else 0, max(rows, 1), 1)
 
 
 class Program:
@@ -64,8 +60,8 @@ class Program:
         self._reports = any(param["name"] == "fault" for param in params)
         self._launch = _launch()
 
-    def __call__(self, *arguments: Any, groups: tuple[int, ...]) -> None:
-        """Enqueue a launch; `groups` are its workgroups in each dimension."""
+    def __call__(self, *arguments: Any, groups: int) -> None:
+        """Enqueue a launch of so many workgroups."""
         device = next((x.device.index for x in arguments if isinstance(x, torch.Tensor)), 0)
         values = [x.data_ptr() if t else x for x, t in zip(arguments, self._tensors, strict=False)]
         if self._reports:
@@ -80,3 +76,8 @@ class Program:
 def kernel(text: str) -> Program:
     """Return a kernel, the same for the same text."""
     return Program(text)
+
+
+def empty_strided(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+    """Return an uninitialised tensor on the current device."""
+    return torch.empty_strided(size, stride, dtype=dtype, device=DEVICE)

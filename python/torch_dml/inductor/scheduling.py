@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch._inductor.codegen.common import BackendFeature
+from torch._inductor.codegen.common import BackendFeature, DeviceOpOverrides
 from torch._inductor.codegen.simd import SIMDScheduling
 from torch._inductor.utils import get_kernel_metadata
 from torch._inductor.virtualized import V
 from torch.utils._ordered_set import OrderedSet
 
+from torch_dml.backend import DEVICE
 from torch_dml.inductor.kernel import DmlKernel
 
 
@@ -25,6 +26,9 @@ class DmlScheduling(SIMDScheduling):
         wrapper = getattr(V.graph, "wrapper_code", None)
         if wrapper is not None:
             wrapper.header.writeline("from torch_dml.inductor.runtime import kernel as dml_kernel")
+            if DEVICE == "cuda":
+                # Inductor's own allocates from CUDA itself.
+                wrapper.header.writeline("from torch_dml.inductor.runtime import empty_strided as empty_strided_cuda")
 
     @classmethod
     def get_backend_features(cls, device: Any) -> OrderedSet[BackendFeature]:
@@ -40,3 +44,19 @@ class DmlScheduling(SIMDScheduling):
             text = src_code.replace("KERNEL_NAME", name)
             wrapper.define_kernel(name, f"dml_kernel('''\n{text}''')", f"{origins}\n{detailed}", gpu=False)
         return wrapper.src_to_kernel[src_code]
+
+
+class DmlOpOverrides(DeviceOpOverrides):
+    """Lines of the programs that Inductor writes."""
+
+    def import_get_raw_stream_as(self, name: str) -> str:
+        return f"def {name}(index): return 0"
+
+    def set_device(self, device_idx: int) -> str:
+        return f"torch.accelerator.set_device_index({device_idx})"
+
+    def synchronize(self) -> str:
+        return "torch.accelerator.synchronize()"
+
+    def device_guard(self, device_idx: int) -> str:
+        return f"torch.get_device_module('{DEVICE}').device({device_idx})"
