@@ -29,7 +29,22 @@ def install() -> None:
 
     library = torch.library.Library("aten", "IMPL")
     library.impl("_scaled_dot_product_fused_attention_overrideable_backward", _attention_backward, "Meta")
-    _library.append(library)
+    own = torch.library.Library("torch_dml", "IMPL")
+    own.impl("product_then", _product_then, "Meta")
+    _library.extend((library, own))
+
+
+def _product_then(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    addend: torch.Tensor | None,
+    tensors: list[torch.Tensor],
+    then: str,
+    dtype: torch.dtype,
+    **options: Any,
+) -> torch.Tensor:
+    """The result is contiguous."""
+    return a.new_empty((*a.shape[:-1], b.shape[-1]), dtype=dtype)
 
 
 def _attention_backward(

@@ -10,14 +10,17 @@ use common::{Random, TestHost, Values};
 use dml_aten::Call;
 use dml_compute::Scalar;
 use dml_compute::matmul::choice::Algorithm;
-use dml_compute::matmul::epilogue::Epilogue;
+use dml_compute::matmul::epilogue::{Epilogue, MOST_TENSORS, TensorAccess};
 use dml_compute::matmul::interface::ProductSpec;
 use dml_compute::matmul::matrix_unit_select::{self, MatrixChoice};
 use dml_compute::matmul::matrix_unit_tile::MatrixTile;
 use dml_compute::matmul::operand::{Access, Axis, Digits, Pattern};
 use dml_compute::matmul::two_launches::Waves;
-use dml_compute::matmul::{Bias, Choice, EpilogueOperands, Output, Problem, Source, Tile, gemm, gemv, select, split_k};
-use dml_compute::pointwise::activation::{GELU, RELU};
+use dml_compute::matmul::{
+    Bias, Choice, EpilogueOperands, Output, Problem, ResultTensor, Source, Tile, gemm, gemv, select, split_k,
+};
+use dml_compute::pointwise::activation::GELU;
+use dml_compute::pointwise::arithmetic::ADD;
 use dml_compute::primitives::kernel::KernelSpec;
 use dml_engine::AdapterKind;
 use dml_kernel::DType;
@@ -49,7 +52,10 @@ fn whole_waves_and_a_rest() {
                 finish: EpilogueOperands {
                     out: Output { memory: (&out()).into(), strides: [0, of_out[0], of_out[1]], split: None },
                     alpha: Scalar::Int(1),
-                    bias: Some(Bias { memory: (&bias.t).into(), strides: [0, n, 1], beta: Scalar::Int(1) }),
+                    bias: Some(Bias {
+                        tensor: ResultTensor { memory: (&bias.t).into(), strides: [0, n, 1] },
+                        beta: Scalar::Int(1),
+                    }),
                     then: None,
                 },
             };
@@ -145,7 +151,10 @@ fn check(
         finish: EpilogueOperands {
             out: Output { memory: (&out).into(), strides: [m * n, n, 1], split: None },
             alpha,
-            bias: Some(Bias { memory: (&bias).into(), strides: [0, 0, 1], beta: Scalar::Int(1) }),
+            bias: Some(Bias {
+                tensor: ResultTensor { memory: (&bias).into(), strides: [0, 0, 1] },
+                beta: Scalar::Int(1),
+            }),
             then: None,
         },
     });
@@ -251,6 +260,7 @@ fn every_variant_is_valid() {
                     scaled: flag(2),
                     bias: flag(1).then_some(dtype),
                     bias_wide: flag(0),
+                    tensors: [None; MOST_TENSORS],
                     expr: Epilogue::expr_of(dtype, flag(2), flag(1), gelu),
                 };
                 let index = if flag(2) { dml_kernel::ScalarType::U64 } else { dml_kernel::ScalarType::U32 };
@@ -290,6 +300,7 @@ fn every_variant_is_valid() {
             scaled: false,
             bias: None,
             bias_wide: false,
+            tensors: [None; MOST_TENSORS],
             expr: None,
         };
         let index = dml_kernel::ScalarType::U32;
@@ -306,7 +317,8 @@ fn every_variant_is_valid() {
             scaled: true,
             bias: Some(DType::F16),
             bias_wide: wide,
-            expr: Epilogue::expr_of(DType::F16, true, true, wide.then(|| (&RELU).into())),
+            tensors: [Some(TensorAccess { dtype: DType::F32, wide }), None, None, None],
+            expr: Epilogue::expr_of(DType::F16, true, true, Some((&ADD).into())),
         };
         accepted(&split_k::Spec { sums: DType::F32, epilogue, index, loads_in_flight: 8 }.build());
     }

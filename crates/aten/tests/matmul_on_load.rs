@@ -7,7 +7,7 @@ use common::{Random, TestHost, Values, message, number, tensor};
 use dml_aten::{Arg, Call};
 use dml_compute::matmul::matrix_unit_select::{self, MatrixChoice};
 use dml_compute::matmul::matrix_unit_tile::MatrixTile;
-use dml_compute::matmul::{Bias, Choice, EpilogueOperands, Output, Problem, Source, Tile, select};
+use dml_compute::matmul::{Bias, Choice, EpilogueOperands, Output, Problem, ResultTensor, Source, Tile, select};
 use dml_compute::{Scalar, View};
 use dml_engine::AdapterKind;
 use dml_kernel::DType;
@@ -133,7 +133,10 @@ fn check(
             finish: EpilogueOperands {
                 out: Output { memory: (&out).into(), strides: [m * n, n, 1], split: None },
                 alpha: Scalar::Double(0.5),
-                bias: Some(Bias { memory: (&bias).into(), strides: [0, 0, 1], beta: Scalar::Int(1) }),
+                bias: Some(Bias {
+                    tensor: ResultTensor { memory: (&bias).into(), strides: [0, 0, 1] },
+                    beta: Scalar::Int(1),
+                }),
                 then: None,
             },
         };

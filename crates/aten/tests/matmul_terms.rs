@@ -9,7 +9,7 @@ use common::{Random, TestHost, Values};
 use dml_aten::Call;
 use dml_compute::Scalar;
 use dml_compute::matmul::choice::Algorithm;
-use dml_compute::matmul::epilogue::Epilogue;
+use dml_compute::matmul::epilogue::{Epilogue, MOST_TENSORS};
 use dml_compute::matmul::guard::Tiles;
 use dml_compute::matmul::interface::ProductSpec;
 use dml_compute::matmul::matrix_unit_gemm::{self, Padding};
@@ -17,7 +17,7 @@ use dml_compute::matmul::matrix_unit_select::{self, MatrixChoice, SplitChoice};
 use dml_compute::matmul::matrix_unit_tile::{MatrixTile, Units};
 use dml_compute::matmul::operand::{Access, Axis, Pattern};
 use dml_compute::matmul::split::{self, Form};
-use dml_compute::matmul::{Bias, Choice, EpilogueOperands, Output, Problem, Source, Tile, gemm, select};
+use dml_compute::matmul::{Bias, Choice, EpilogueOperands, Output, Problem, ResultTensor, Source, Tile, gemm, select};
 use dml_compute::primitives::kernel::KernelSpec;
 use dml_kernel::{DType, ScalarType};
 use validate::accepted;
@@ -62,7 +62,7 @@ fn run(host: &TestHost, size: [i64; 4], [a, b]: [&Operand; 2], algorithm: Algori
     let finish = EpilogueOperands {
         out: Output { memory: (&out).into(), strides: [m * n, n, 1], split: None },
         alpha: Scalar::Double(0.5),
-        bias: Some(Bias { memory: (&bias).into(), strides: [0, 0, 1], beta: Scalar::Int(1) }),
+        bias: Some(Bias { tensor: ResultTensor { memory: (&bias).into(), strides: [0, 0, 1] }, beta: Scalar::Int(1) }),
         then: None,
     };
     let problem = Problem { size, a: a.source.clone(), b: b.source.clone(), finish };

@@ -73,6 +73,7 @@ def compile_graph(graph: torch.fx.GraphModule, inputs: Any, settings: dict[str, 
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
     from torch_dml.inductor import functions
+    from torch_dml.inductor.epilogues import Epilogues
 
     def compile_or_run(graph: torch.fx.GraphModule, inputs: Any, **options: Any) -> Any:
         try:
@@ -86,7 +87,8 @@ def compile_graph(graph: torch.fx.GraphModule, inputs: Any, settings: dict[str, 
         )
         return make_boxed_func(graph.forward)
 
-    chosen = {**SETTINGS, **settings, **REFUSED}
+    before = settings.get("post_grad_custom_pre_pass", torch._inductor.config.post_grad_custom_pre_pass)
+    chosen = {**SETTINGS, **settings, **REFUSED, "post_grad_custom_pre_pass": Epilogues(before)}
     with torch._inductor.config.patch(chosen):
         table = functions.decompositions()
     return compile_fx(  # type: ignore[return-value]

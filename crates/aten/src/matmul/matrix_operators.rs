@@ -146,7 +146,15 @@ fn addmm_of(
     check!(b.dim() == 2, Runtime, "mat2 must be a matrix, got {}-D tensor", b.dim());
     check_inner(a, b)?;
     let added = Some(Added { tensor: bias, beta, alpha });
-    product_of(call, out, [a, b], first, &[a.sizes[0], b.sizes[1]], added, activation)
+    product_of(
+        call,
+        out,
+        [a, b],
+        first,
+        &[a.sizes[0], b.sizes[1]],
+        added,
+        activation.map(|function| (function.into(), &[][..])),
+    )
 }
 
 fn mm_as(call: &mut Call, a: &View, b: &View, dtype: DType, out: Out) -> Result<()> {
@@ -322,7 +330,8 @@ fn addbmm(call: &mut Call, bias: &View, a: &View, b: &View, beta: Scalar, alpha:
     Ok(())
 }
 
-fn check_inner(a: &View, b: &View) -> Result<()> {
+/// Checks that rows of `a` are as long as columns of `b`.
+pub fn check_inner(a: &View, b: &View) -> Result<()> {
     check!(
         a.sizes[1] == b.sizes[0],
         Runtime,
@@ -335,7 +344,8 @@ fn check_inner(a: &View, b: &View) -> Result<()> {
     Ok(())
 }
 
-fn batched_sizes(a: &View, b: &View) -> Result<[i64; 3]> {
+/// The sizes of the product of two batches, whose sizes are checked.
+pub fn batched_sizes(a: &View, b: &View) -> Result<[i64; 3]> {
     check!(a.dim() == 3, Runtime, "batch1 must be a 3D tensor");
     check!(b.dim() == 3, Runtime, "batch2 must be a 3D tensor");
     check!(

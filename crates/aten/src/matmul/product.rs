@@ -10,7 +10,7 @@ use crate::operator::structured;
 use crate::tensor::casting::can_cast;
 use crate::tensor::overlap::check_internal;
 use dml_compute::matmul::product::{Addend, Product, compute_dtype, is_zero};
-use dml_compute::pointwise::function::Function;
+use dml_compute::pointwise::expr::Expr;
 use dml_compute::scalar::Scalar;
 use dml_compute::view::View;
 use dml_kernel::DType;
@@ -74,7 +74,8 @@ fn check_multiple(call: &Call, dtype: DType, beta: Scalar) -> Result<()> {
     Ok(())
 }
 
-fn expand(t: &View, sizes: &[i64]) -> Result<View> {
+/// The tensor broadcast to these sizes.
+pub fn expand(t: &View, sizes: &[i64]) -> Result<View> {
     check!(
         t.dim() <= sizes.len(),
         Runtime,
@@ -113,7 +114,8 @@ pub fn product(
     product_of(call, out, [a, b], dtype, sizes, added, None)
 }
 
-/// [`product`], followed by an elementwise function of the result, for float dtypes.
+/// [`product`], followed by an expression of the result and of tensors of its shape, for float
+/// dtypes.
 pub fn product_of(
     call: &mut Call,
     out: Out,
@@ -121,7 +123,7 @@ pub fn product_of(
     dtype: DType,
     sizes: &[i64],
     added: Option<Added>,
-    activation: Option<&'static Function>,
+    then: Option<(Expr, &[View])>,
 ) -> Result<()> {
     let (target, addend) = prepare(call, out, dtype, sizes, added)?;
     let k = a.sizes[a.dim() - 1];
@@ -135,7 +137,7 @@ pub fn product_of(
     }
     check_sums(call, &target, k, alpha, &addend)?;
     let dtypes = [a, b].map(|t| compute_dtype(call, t));
-    Product { factors: [a, b], dtypes, alpha, addend, activation }.run(call, &target)?;
+    Product { factors: [a, b], dtypes, alpha, addend, then }.run(call, &target)?;
     call.ret(target);
     Ok(())
 }

@@ -54,7 +54,7 @@ pub fn forward_then(
         return finish(cx);
     }
     let mut product = products::forward(g, inner, weight, out, bias);
-    product.finish.then = then.map(Expr::from);
+    product.finish.then = then.map(|function| Expr::from(function).into());
     product.run(cx)
 }
 

@@ -9,7 +9,7 @@
 
 use crate::convolution::geometry::Geometry;
 use crate::convolution::order::is_last;
-use crate::matmul::epilogue::{Bias, EpilogueOperands, Output};
+use crate::matmul::epilogue::{Bias, EpilogueOperands, Output, ResultTensor};
 use crate::matmul::operand::{Access, Axis, Digits, Memory, Pattern, PatternStrides, Source, Step, VECTOR, Window};
 use crate::matmul::problem::Problem;
 use crate::scalar::Scalar;
@@ -145,7 +145,7 @@ fn product(g: &Geometry, side: ProductOperand, weight: Source, image: Source) ->
     let bias = bias.map(|tensor| {
         let step = tensor.strides[0];
         let strides = if last { [group * step, 0, step] } else { [group * step, step, 0] };
-        Bias { memory: tensor.into(), strides, beta: Scalar::Int(1) }
+        Bias { tensor: ResultTensor { memory: tensor.into(), strides }, beta: Scalar::Int(1) }
     });
     let (size, a, b, strides, split) = if last {
         // The pixels of all images are contiguous.

@@ -7,7 +7,7 @@ use crate::complex;
 use crate::context::Context;
 use crate::creation::triangle::{Half, copy_half};
 use crate::error::Result;
-use crate::matmul::epilogue::{Bias, EpilogueOperands, Output};
+use crate::matmul::epilogue::{Bias, EpilogueOperands, Output, ResultTensor};
 use crate::matmul::operand::Source;
 use crate::matmul::problem::Problem;
 use crate::movement::copy::{self, read_numbers};
@@ -188,7 +188,8 @@ pub fn multiply(cx: &Context, [a, b]: [&View; 2], out: &View, update: Update) ->
     }
     let apart = |t: &View| if batch == 1 { 0 } else { t.strides[0] };
     let strides = [apart(out), out.strides[1], out.strides[2]];
-    let bias = (update != Update::Overwrite).then(|| Bias { strides, memory: out.into(), beta: Number::Int(1) });
+    let bias = (update != Update::Overwrite)
+        .then(|| Bias { tensor: ResultTensor { strides, memory: out.into() }, beta: Number::Int(1) });
     let alpha = match update {
         Update::Overwrite => Number::Int(1),
         Update::Subtract => Number::Int(-1),

@@ -119,8 +119,8 @@ impl Problem {
         self.size = [batch, n, m, k];
         std::mem::swap(&mut self.a, &mut self.b);
         self.finish.out.strides.swap(1, 2);
-        if let Some(bias) = &mut self.finish.bias {
-            bias.strides.swap(1, 2);
+        for tensor in self.finish.read_mut() {
+            tensor.strides.swap(1, 2);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The processing of a finished sum: an expression of the sum, of alpha, and of a bias with its
-//! factor beta. The result is rounded once to its dtype.
+//! The processing of a finished sum: an expression of the sum, of alpha, of a bias with its factor
+//! beta, and of further tensors. The result is rounded once to its dtype.
 
 use crate::matmul::divisor::{Divisor, DivisorParams};
 use crate::matmul::functions::{PLUS_BIAS, SCALED_SUM};
@@ -30,10 +30,24 @@ pub struct Epilogue {
     pub bias: Option<DType>,
     /// The bias is contiguous along n too, and loaded in vectors. Only where the result is wide.
     pub bias_wide: bool,
-    /// The result, of the sum, alpha if it is scaled, the bias and beta if there is one; `None` is
-    /// the sum.
+    /// The tensors that are further operands; those that exist come first.
+    pub tensors: [Option<TensorAccess>; MOST_TENSORS],
+    /// The result, of the sum, alpha if it is scaled, the bias and beta if there is one, and the
+    /// tensors; `None` is the sum.
     pub expr: Option<Expr>,
 }
+
+/// How elements of a tensor are loaded.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TensorAccess {
+    /// Element type.
+    pub dtype: DType,
+    /// Rows are contiguous along n, and loaded in vectors. Only where the result is wide.
+    pub wide: bool,
+}
+
+/// Maximum number of tensors that an expression has as operands beside the bias.
+pub const MOST_TENSORS: usize = 4;
 
 /// An operand of an epilogue's expression.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -42,11 +56,12 @@ enum Operand {
     Alpha,
     Bias,
     Beta,
+    Tensor(usize),
 }
 
 impl Epilogue {
     /// The operands of the expression.
-    fn operands(&self) -> SmallVec<[Operand; 4]> {
+    fn operands(&self) -> SmallVec<[Operand; 8]> {
         let mut all = smallvec![Operand::Sum];
         if self.scaled {
             all.push(Operand::Alpha);
@@ -54,7 +69,13 @@ impl Epilogue {
         if self.bias.is_some() {
             all.extend([Operand::Bias, Operand::Beta]);
         }
+        all.extend((0..MOST_TENSORS).filter(|&i| self.tensors[i].is_some()).map(Operand::Tensor));
         all
+    }
+
+    /// The dtypes of the tensors.
+    pub fn tensor_dtypes(&self) -> SmallVec<[DType; 4]> {
+        self.tensors.iter().flatten().map(|tensor| tensor.dtype).collect()
     }
 
     /// The expression `then(alpha * sum + beta * bias)` for results of a dtype.
@@ -79,15 +100,45 @@ pub struct Output {
     pub split: Option<(i64, i64)>,
 }
 
-/// The addend of results.
+/// A tensor with an element for each result.
 #[derive(Copy, Clone, Debug)]
-pub struct Bias {
+pub struct ResultTensor {
     /// Its memory.
     pub memory: Memory,
     /// Strides in elements: of the batch, rows and columns; 0 where it is broadcast.
     pub strides: [i64; 3],
+}
+
+/// The addend of results.
+#[derive(Copy, Clone, Debug)]
+pub struct Bias {
+    /// What is added.
+    pub tensor: ResultTensor,
     /// Its factor.
     pub beta: Number,
+}
+
+impl ResultTensor {
+    /// The memory from matrix `first` of the batch on.
+    fn range(&self, first: i64) -> AddressRange {
+        self.memory.skip(first * self.strides[0]).range()
+    }
+}
+
+/// What becomes of a product and its bias.
+#[derive(Copy, Clone, Debug)]
+pub struct Then {
+    /// The result, of that value and of the tensors.
+    pub expr: Expr,
+    /// The tensors; those that exist come first.
+    pub tensors: [Option<ResultTensor>; MOST_TENSORS],
+}
+
+impl From<Expr> for Then {
+    /// An expression of the value alone.
+    fn from(expr: Expr) -> Then {
+        Then { expr, tensors: [None; MOST_TENSORS] }
+    }
 }
 
 /// The operands of an epilogue, of one launch.
@@ -99,14 +150,15 @@ pub struct EpilogueOperands {
     pub alpha: Number,
     /// The addend.
     pub bias: Option<Bias>,
-    /// The result as an expression of `alpha * sum + beta * bias`; `None` is that value.
-    pub then: Option<Expr>,
+    /// What becomes of `alpha * sum + beta * bias`; `None` leaves that value.
+    pub then: Option<Then>,
 }
 
 impl EpilogueOperands {
     /// The code for these operands, for results of `n` columns.
     pub fn epilogue(&self, n: i64) -> Epilogue {
         let (out, bias) = (&self.out, self.bias.as_ref());
+        let tensors = self.then.map_or([None; MOST_TENSORS], |then| then.tensors);
         let multiples = |of: &[i64], width: u32| of.iter().all(|x| x % i64::from(width) == 0);
         let aligned =
             |t: Memory, s: [i64; 3], width: u32| s[2] == 1 && multiples(&s[..2], width) && t.is_aligned(width);
@@ -114,18 +166,25 @@ impl EpilogueOperands {
             let split = out.split.is_none_or(|(size, stride)| multiples(&[size, stride], width));
             multiples(&[n], width) && aligned(out.memory, out.strides, width) && split
         };
-        let bias_in = |width: u32| bias.is_some_and(|b| aligned(b.memory, b.strides, width));
+        let read_in = |t: &ResultTensor, width: u32| aligned(t.memory, t.strides, width);
+        let bias_in = |width: u32| bias.is_some_and(|b| read_in(&b.tensor, width));
+        let all_in = |width: u32| {
+            (bias.is_none() || bias_in(width)) && tensors.iter().flatten().all(|tensor| read_in(tensor, width))
+        };
         let out_wide = out_in(VECTOR);
         let (dtype, scaled) = (out.memory.dtype, self.alpha.to_f64() != 1.0);
         Epilogue {
             dtype,
             wide: out_wide,
-            stores_vectors: dtype.bytes() == 2 && out_in(VECTOR_16_BIT) && (bias.is_none() || bias_in(VECTOR_16_BIT)),
+            stores_vectors: dtype.bytes() == 2 && out_in(VECTOR_16_BIT) && all_in(VECTOR_16_BIT),
             split_n: out.split.is_some(),
             scaled,
-            bias: bias.map(|b| b.memory.dtype),
+            bias: bias.map(|b| b.tensor.memory.dtype),
             bias_wide: out_wide && bias_in(VECTOR),
-            expr: Epilogue::expr_of(dtype, scaled, bias.is_some(), self.then),
+            tensors: tensors.map(|tensor| {
+                tensor.map(|t| TensorAccess { dtype: t.memory.dtype, wide: out_wide && read_in(&t, VECTOR) })
+            }),
+            expr: Epilogue::expr_of(dtype, scaled, bias.is_some(), self.then.map(|then| then.expr)),
         }
     }
 
@@ -136,7 +195,19 @@ impl EpilogueOperands {
             None => m * sm + n * sn,
             Some(_) => self.out.memory.reach(),
         };
-        out.max(self.bias.as_ref().map_or(0, |b| m * b.strides[1] + n * b.strides[2]))
+        self.read().map(|t| m * t.strides[1] + n * t.strides[2]).fold(out, i64::max)
+    }
+
+    /// The bias and the tensors.
+    fn read(&self) -> impl Iterator<Item = &ResultTensor> {
+        let tensors = self.then.iter().flat_map(|then| then.tensors.iter().flatten());
+        self.bias.iter().map(|bias| &bias.tensor).chain(tensors)
+    }
+
+    /// The bias and the tensors.
+    pub fn read_mut(&mut self) -> impl Iterator<Item = &mut ResultTensor> {
+        let tensors = self.then.iter_mut().flat_map(|then| then.tensors.iter_mut().flatten());
+        self.bias.iter_mut().map(|bias| &mut bias.tensor).chain(tensors)
     }
 
     /// The memory of the results, from matrix `first` of the batch on.
@@ -146,7 +217,12 @@ impl EpilogueOperands {
 
     /// The memory of the bias, from matrix `first` of the batch on.
     pub fn bias_range(&self, first: i64) -> Option<AddressRange> {
-        self.bias.as_ref().map(|bias| bias.memory.skip(first * bias.strides[0]).range())
+        self.bias.as_ref().map(|bias| bias.tensor.range(first))
+    }
+
+    /// The memory of the tensors, from matrix `first` of the batch on.
+    pub fn tensor_ranges(&self, first: i64) -> SmallVec<[AddressRange; 4]> {
+        self.then.iter().flat_map(|then| then.tensors.iter().flatten()).map(|tensor| tensor.range(first)).collect()
     }
 }
 
@@ -160,13 +236,16 @@ pub struct EpilogueCode<'b, M = EpilogueMemory<'b>> {
     alpha: Option<Value<'b>>,
     /// Strides of the bias, and beta.
     bias: Option<([Value<'b>; 3], Value<'b>)>,
+    /// Strides of the tensors.
+    tensors: Vec<[Value<'b>; 3]>,
     memory: M,
 }
 
-/// The addresses of the results and the bias of a tile.
+/// The addresses of the results, the bias and the tensors of a tile.
 pub struct EpilogueMemory<'b> {
     out: Pointer<'b>,
     bias: Option<Pointer<'b>>,
+    tensors: Vec<Pointer<'b>>,
     /// Row and column of the tile.
     origin: [Value<'b>; 2],
 }
@@ -186,13 +265,20 @@ impl Parameter for Epilogue {
             let strides = ["bias_batch", "bias_m", "bias_n"].map(|name| b.param(name, index));
             (strides, InDType::declare(b, "beta", &sums))
         });
-        EpilogueCode { epilogue, index, strides, split, alpha, bias, memory: () }
+        let count = epilogue.tensors.iter().flatten().count();
+        let strides_of = |i: usize| ["batch", "m", "n"].map(|d| b.param(&format!("tensor{i}_{d}"), index));
+        let tensors = (0..count).map(strides_of).collect();
+        EpilogueCode { epilogue, index, strides, split, alpha, bias, tensors, memory: () }
     }
 
     fn pass(operands: &&EpilogueOperands, of: &Self::Type, block: &mut ArgumentBlock) {
         let (epilogue, sums, index) = of;
-        let EpilogueOperands { out, alpha, bias, .. } = *operands;
-        if out.split.is_some() != epilogue.split_n || bias.is_some() != epilogue.bias.is_some() {
+        let EpilogueOperands { out, alpha, bias, then } = *operands;
+        let tensors = then.map_or([None; MOST_TENSORS], |then| then.tensors);
+        if out.split.is_some() != epilogue.split_n
+            || bias.is_some() != epilogue.bias.is_some()
+            || tensors.map(|tensor| tensor.is_some()) != epilogue.tensors.map(|tensor| tensor.is_some())
+        {
             block.mismatch("an epilogue is not the one that the kernel is made for");
         }
         <[Index; 3]>::pass(&out.strides, index, block);
@@ -204,18 +290,28 @@ impl Parameter for Epilogue {
             InDType::pass(alpha, sums, block);
         }
         if let Some(bias) = bias {
-            <[Index; 3]>::pass(&bias.strides, index, block);
+            <[Index; 3]>::pass(&bias.tensor.strides, index, block);
             InDType::pass(&bias.beta, sums, block);
+        }
+        for tensor in tensors.iter().flatten() {
+            <[Index; 3]>::pass(&tensor.strides, index, block);
         }
     }
 }
 
 impl<'b> EpilogueCode<'b, ()> {
-    /// Writes to `out`, and adds the bias at `bias`.
-    pub fn at(self, b: &'b Builder, out: Pointer<'b>, bias: Option<Pointer<'b>>) -> EpilogueCode<'b> {
-        let EpilogueCode { epilogue, index, strides, split, alpha, bias: numbers, memory: () } = self;
-        let memory = EpilogueMemory { out, bias, origin: [b.u32(0), b.u32(0)] };
-        EpilogueCode { epilogue, index, strides, split, alpha, bias: numbers, memory }
+    /// Writes to `out`, adds the bias at `bias`, and reads the tensors at `tensors`.
+    pub fn at(
+        self,
+        b: &'b Builder,
+        out: Pointer<'b>,
+        bias: Option<Pointer<'b>>,
+        tensors: Vec<Pointer<'b>>,
+    ) -> EpilogueCode<'b> {
+        let EpilogueCode { epilogue, index, strides, split, alpha, bias: numbers, tensors: tensor_strides, memory: () } =
+            self;
+        let memory = EpilogueMemory { out, bias, tensors, origin: [b.u32(0), b.u32(0)] };
+        EpilogueCode { epilogue, index, strides, split, alpha, bias: numbers, tensors: tensor_strides, memory }
     }
 }
 
@@ -228,19 +324,27 @@ impl<'b> EpilogueCode<'b> {
         if self.split.is_none() {
             elements = elements + at(n, self.strides[2]);
         }
-        let EpilogueMemory { out, bias: pointer, origin } = &mut self.memory;
+        let EpilogueMemory { out, bias, tensors, origin } = &mut self.memory;
         *out = out.offset(elements);
-        if let (Some(pointer), Some((strides, _))) = (pointer, &self.bias) {
+        let read = bias.iter_mut().zip(self.bias.iter().map(|(strides, _)| strides));
+        for (pointer, strides) in read.chain(tensors.iter_mut().zip(&self.tensors)) {
             *pointer = pointer.offset(rows(*strides) + at(n, strides[2]));
         }
         *origin = [m, n];
     }
 
-    /// The bias of `count` adjacent columns from `(m, n)` of the tile.
-    fn bias(&self, m: Value<'b>, n: Value<'b>, count: usize) -> Vec<Value<'b>> {
-        let (Some(pointer), Some((strides, _))) = (&self.memory.bias, &self.bias) else { return Vec::new() };
+    /// The elements of the bias or of a tensor for `count` adjacent columns from `(m, n)` of the
+    /// tile.
+    fn load(
+        &self,
+        pointer: Pointer<'b>,
+        strides: &[Value<'b>; 3],
+        wide: bool,
+        [m, n]: [Value<'b>; 2],
+        count: usize,
+    ) -> Vec<Value<'b>> {
         let at = |n: Value<'b>| m.cast(self.index) * strides[1] + n.cast(self.index) * strides[2];
-        if self.epilogue.bias_wide && count > 1 {
+        if wide && count > 1 {
             pointer.load_chunk(at(n) >> count.ilog2(), count as u32)
         } else {
             (0..count as u32).map(|j| pointer.load(at(n + j))).collect()
@@ -255,8 +359,18 @@ impl<'b> EpilogueCode<'b> {
         expr.of_neighbours(|operand| match operands[operand] {
             Operand::Sum => sums.to_vec(),
             Operand::Alpha => all(self.alpha),
-            Operand::Bias => self.bias(m, n, sums.len()),
+            Operand::Bias => match (self.memory.bias, &self.bias) {
+                (Some(pointer), Some((strides, _))) => {
+                    self.load(pointer, strides, self.epilogue.bias_wide, [m, n], sums.len())
+                }
+                _ => Vec::new(),
+            },
             Operand::Beta => all(self.bias.map(|(_, beta)| beta)),
+            Operand::Tensor(i) => {
+                let wide = self.epilogue.tensors[i].is_some_and(|tensor| tensor.wide);
+                let loaded = self.load(self.memory.tensors[i], &self.tensors[i], wide, [m, n], sums.len());
+                loaded.into_iter().map(|element| element.cast(sums[0].scalar())).collect()
+            }
         })
     }
 

@@ -88,7 +88,7 @@ impl KernelSpec for Spec {
         let p = p.product;
         let (n, k) = (p.n, p.k);
         let (mut x, mut matrix) = (p.a_elements.reader(p.a), p.b_elements.reader(p.b));
-        let mut out = p.epilogue.at(b, p.out, p.bias);
+        let mut out = p.epilogue.at(b, p.out, p.bias, p.tensors);
 
         let group = b.group_id(0) + b.group_id(1) * b.group_count(0);
         let n0 = group * self.width();

@@ -5,7 +5,7 @@ use crate::matmul::guard::{Guard, Tiles};
 use crate::matmul::operand::Access;
 use crate::matmul::reader::Operand;
 use crate::matmul::split_k::SplitK;
-use dml_engine::interface::{ReadRange, U32, WriteRange};
+use dml_engine::interface::{Each, ReadRange, U32, WriteRange};
 use dml_engine::{ArgumentBlock, Interface, Parameter, parameters};
 use dml_kernel::{Builder, DType, ScalarType};
 
@@ -46,6 +46,8 @@ parameters! {
         out: WriteRange = s.epilogue.dtype,
         /// The bias that is added.
         bias: Option<ReadRange> = s.epilogue.bias,
+        /// The tensors that the epilogue reads.
+        tensors: Each<ReadRange> = s.epilogue.tensor_dtypes(),
         /// Rows of the result.
         m: U32,
         /// Columns of the result.

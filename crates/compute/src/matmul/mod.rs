@@ -45,6 +45,8 @@ mod workgroup_tile;
 pub use crate::matmul::epilogue::Bias;
 pub use crate::matmul::epilogue::EpilogueOperands;
 pub use crate::matmul::epilogue::Output;
+pub use crate::matmul::epilogue::ResultTensor;
+pub use crate::matmul::epilogue::Then;
 pub use crate::matmul::operand::Source;
 pub use crate::matmul::problem::Problem;
 pub use crate::matmul::select::Choice;

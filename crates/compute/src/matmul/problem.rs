@@ -100,8 +100,8 @@ impl Problem {
         if row > (self.size[2] - 1) * column {
             finish.out.memory.end = finish.out.memory.end.min(finish.out.memory.skip(rows * row).address);
         }
-        if let Some(bias) = &mut finish.bias {
-            bias.memory = bias.memory.skip(from * bias.strides[1]);
+        for tensor in finish.read_mut() {
+            tensor.memory = tensor.memory.skip(from * tensor.strides[1]);
         }
         some
     }
@@ -303,6 +303,7 @@ impl Problem {
                 b: range(&self.b),
                 out: finish.out_range(first * parts),
                 bias: finish.bias_range(first * parts),
+                tensors: finish.tensor_ranges(first * parts),
                 m: m as u32,
                 n: n as u32,
                 k: k as u32,

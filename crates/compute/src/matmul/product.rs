@@ -2,7 +2,7 @@
 
 use crate::context::{Context, MatmulPrecision};
 use crate::error::Result;
-use crate::matmul::epilogue::{Bias, EpilogueOperands, Output};
+use crate::matmul::epilogue::{Bias, EpilogueOperands, MOST_TENSORS, Output, ResultTensor, Then};
 use crate::matmul::operand::{Access, Axis, Digits, Pattern, PatternStrides, Source, Step};
 use crate::matmul::padded;
 use crate::matmul::problem::Problem;
@@ -10,7 +10,6 @@ use crate::movement::copy;
 use crate::pointwise::activation::GELU;
 use crate::pointwise::arithmetic::SCALE;
 use crate::pointwise::expr::Expr;
-use crate::pointwise::function::Function;
 use crate::pointwise::kernel::{self, Input};
 use crate::scalar::Scalar;
 use crate::view::overlap::ranges_overlap;
@@ -39,7 +38,7 @@ fn last<const N: usize>(dims: &Dims, fill: i64) -> [i64; N] {
     std::array::from_fn(|i| (dims.len() + i).checked_sub(N).map_or(fill, |d| dims[d]))
 }
 
-/// `activation(alpha * a @ b + addend)`.
+/// `then(alpha * a @ b + addend)`.
 pub struct Product<'t> {
     /// `[m, k]` and `[k, n]`, or as many batches of them; of any strides.
     pub factors: [&'t View; 2],
@@ -50,16 +49,16 @@ pub struct Product<'t> {
     pub alpha: Scalar,
     /// What is added. A factor of 0 must have been left out.
     pub addend: Addend,
-    /// A function of each element of the result, of one argument and without options; the result is
-    /// of floats then.
-    pub activation: Option<&'static Function>,
+    /// What becomes of each element, in a result of floats: an expression of it, and of tensors of
+    /// the result's shape.
+    pub then: Option<(Expr, &'t [View])>,
 }
 
 impl<'t> Product<'t> {
     /// The product alone, in the factors' own dtype.
     pub fn new(a: &'t View, b: &'t View) -> Self {
         let dtypes = [a.dtype, b.dtype];
-        Product { factors: [a, b], dtypes, alpha: Scalar::Int(1), addend: None, activation: None }
+        Product { factors: [a, b], dtypes, alpha: Scalar::Int(1), addend: None, then: None }
     }
 
     /// With a tensor of the product's shape added.
@@ -71,27 +70,46 @@ impl<'t> Product<'t> {
     /// Enqueues it into `out`: `[m, n]` or as many batches, which may lack dimensions of size 1 at
     /// its end, and may overlap operands.
     pub fn run(self, cx: &Context, out: &View) -> Result<()> {
-        let Product { factors: [a, b], dtypes, alpha, addend, activation } = self;
+        let Product { factors: [a, b], dtypes, alpha, addend, then } = self;
         let ([batch, m, k], [.., n]) = (last::<3>(&a.sizes, 1), last::<3>(&b.sizes, 1));
         let (sa, sb) = (last::<3>(&a.strides, 0), last::<3>(&b.strides, 0));
         // Matrix units' kernels have few invocations and no registers left for gelu's hundred
         // operations an element: 4096 x 4096 of float16 took 731 µs in one launch on an H100, and
         // 524 in two.
-        let fused = activation.filter(|&activation| *activation != GELU || out.dtype.bytes() > 2);
+        let fused = then
+            .filter(|(expr, tensors)| tensors.len() <= MOST_TENSORS && (out.dtype.bytes() > 2 || !expr.calls(&GELU)));
         let multiplied = multiply_into(cx, out, [a, b], alpha, addend, k, |finish| {
             Ok(Problem {
                 size: [batch, m, n, k],
                 a: padded::source(cx, a, [batch, m, k], sa, n, dtypes[0])?,
                 b: padded::source(cx, b, [batch, n, k], [sb[0], sb[2], sb[1]], m, dtypes[1])?,
-                finish: EpilogueOperands { then: fused.map(Expr::from), ..finish },
+                finish: EpilogueOperands { then: fused.map(|(expr, tensors)| epilogue(expr, tensors)), ..finish },
             })
         })?;
-        match activation {
-            Some(function) if out.numel() > 0 && !(multiplied && fused.is_some()) => {
-                kernel::run(cx, function, &[out], &[Input::Tensor(out.clone())], out.dtype)
+        match then {
+            Some((expr, tensors)) if out.numel() > 0 && !(multiplied && fused.is_some()) => {
+                let operands: Vec<_> = std::iter::once(out).chain(tensors).map(kernel::Operand::Tensor).collect();
+                kernel::run_expr(cx, expr, &[out], &operands, out.dtype)
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// The epilogue of an expression of at most [`MOST_TENSORS`] tensors.
+fn epilogue(expr: Expr, tensors: &[View]) -> Then {
+    let tensor = |t: &View| ResultTensor { memory: t.into(), strides: result_strides(t) };
+    Then { expr, tensors: std::array::from_fn(|i| tensors.get(i).map(tensor)) }
+}
+
+/// The strides of the batch, rows and columns. A tensor of fewer dimensions than two is a column,
+/// or one element.
+fn result_strides(t: &View) -> [i64; 3] {
+    match t.strides[..] {
+        [] => [0, 1, 1],
+        [m] => [0, m, 1],
+        [m, n] => [0, m, n],
+        _ => last::<3>(&t.strides, 0),
     }
 }
 
@@ -151,20 +169,16 @@ pub(crate) fn multiply_into(
         let inputs = [Input::Tensor(bias.clone()), Input::Number(*beta, out.dtype)];
         kernel::run(cx, &SCALE, &[target], &inputs, out.dtype)?;
     } else {
-        // A result of fewer dimensions than two is a column, or one element.
-        let strides = |t: &View| match t.strides[..] {
-            [] => [0, 1, 1],
-            [m] => [0, m, 1],
-            [m, n] => [0, m, n],
-            _ => last::<3>(&t.strides, 0),
-        };
-        let bias = addend.map(|(tensor, beta)| Bias { strides: strides(&tensor), memory: (&tensor).into(), beta });
-        let output = Output { strides: strides(target), memory: target.into(), split: None };
+        let bias = addend.map(|(tensor, beta)| {
+            let tensor = ResultTensor { strides: result_strides(&tensor), memory: (&tensor).into() };
+            Bias { tensor, beta }
+        });
+        let output = Output { strides: result_strides(target), memory: target.into(), split: None };
         let mut problem = problem(EpilogueOperands { out: output, alpha, bias, then: None })?;
         if problem.size[0] == 1 {
             problem.finish.out.strides[0] = 0;
-            if let Some(bias) = &mut problem.finish.bias {
-                bias.strides[0] = 0;
+            for tensor in problem.finish.read_mut() {
+                tensor.strides[0] = 0;
             }
         }
         let single = out.dtype == DType::F32;

@@ -8,7 +8,7 @@ use crate::primitives::kernel::{Input, KernelSpec};
 use crate::primitives::registers::{Kept, Loads, loads_in_flight};
 use crate::view::View;
 use crate::view::layout::index_type;
-use dml_engine::interface::{ReadRange, U32, WriteRange};
+use dml_engine::interface::{Each, ReadRange, U32, WriteRange};
 use dml_engine::{ArgumentBlock, Parameter, parameters};
 use dml_kernel::dense::GROUP;
 use dml_kernel::{Builder, DType, ScalarType, Value};
@@ -90,6 +90,7 @@ pub fn reduce(cx: &Context, workspace: &View, size: [i64; 3], parts: i64, operan
         workspace,
         out: operands.out_range(0),
         bias: operands.bias_range(0),
+        tensors: operands.tensor_ranges(0),
         m: m as u32,
         n: n as u32,
         parts: parts as u32,
@@ -128,6 +129,8 @@ parameters! {
         out: WriteRange = s.epilogue.dtype,
         /// The bias that is added.
         bias: Option<ReadRange> = s.epilogue.bias,
+        /// The tensors that the epilogue reads.
+        tensors: Each<ReadRange> = s.epilogue.tensor_dtypes(),
         /// Rows.
         m: U32,
         /// Columns.
@@ -147,7 +150,7 @@ impl KernelSpec for Spec {
 
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
         let Parameters { workspace, m, n, parts, .. } = p;
-        let mut out = p.epilogue.at(b, p.out, p.bias);
+        let mut out = p.epilogue.at(b, p.out, p.bias, p.tensors);
         let width = self.width();
         let chunk = b.global_id(0);
         let size = m * n;

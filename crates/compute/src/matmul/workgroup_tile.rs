@@ -33,7 +33,7 @@ impl<'b> WorkgroupTile<'b> {
     /// and so do those whose tile another launch computes.
     pub fn of_workgroup(b: &'b Builder, tile: [u32; 2], p: ProductParams<'b>) -> WorkgroupTile<'b> {
         let (mut left, mut right) = (p.a_elements.reader(p.a), p.b_elements.reader(p.b));
-        let mut out = p.epilogue.at(b, p.out, p.bias);
+        let mut out = p.epilogue.at(b, p.out, p.bias, p.tensors);
         let [m0, n0] = origin(b, tile, [p.m, p.n]);
         let z = b.group_id(2);
         let (batch, k_begin, k_end) = split_k::part(b, z, p.k, p.split_k);

@@ -51,6 +51,31 @@ pub enum Source {
     Operand(u8),
     /// The first result of an earlier function.
     Node(u8),
+    /// This number, of the type of the function's first argument that is none.
+    Number(Number),
+}
+
+/// A number in an expression. Equal to those of the same bits.
+#[derive(Copy, Clone, PartialEq, Eq, Hash)]
+pub struct Number(u64);
+
+impl From<f64> for Number {
+    fn from(number: f64) -> Number {
+        Number(number.to_bits())
+    }
+}
+
+impl Number {
+    /// The number.
+    pub fn value(self) -> f64 {
+        f64::from_bits(self.0)
+    }
+}
+
+impl fmt::Debug for Number {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.value().fmt(f)
+    }
 }
 
 impl PartialEq for Composed {
@@ -102,18 +127,19 @@ impl Expr {
     }
 
     /// An expression of `operands` operands. `None` if there is no function, a function has no
-    /// arguments, or an argument is neither an operand nor an earlier function.
+    /// arguments but numbers, or an argument is neither a number, an operand nor an earlier
+    /// function.
     pub fn new(operands: u8, nodes: SmallVec<[Node; 4]>) -> Option<Expr> {
         let known = |i: usize, source: &Source| match *source {
             Source::Operand(operand) => operand < operands,
             Source::Node(node) => usize::from(node) < i,
+            Source::Number(_) => true,
         };
-        if nodes.is_empty()
-            || !nodes
-                .iter()
-                .enumerate()
-                .all(|(i, node)| !node.arguments.is_empty() && node.arguments.iter().all(|s| known(i, s)))
-        {
+        let is_complete = |(i, node): (usize, &Node)| {
+            let has_a_type = node.arguments.iter().any(|source| !matches!(source, Source::Number(_)));
+            has_a_type && node.arguments.iter().all(|source| known(i, source))
+        };
+        if nodes.is_empty() || !nodes.iter().enumerate().all(is_complete) {
             return None;
         }
         if let [Node { variant, arguments }] = &nodes[..]
@@ -151,6 +177,7 @@ impl Expr {
             Source::Operand(0) => Source::Node(last),
             Source::Operand(operand) => Source::Operand(operands + operand - 1),
             Source::Node(node) => Source::Node(last + 1 + node),
+            Source::Number(_) => *source,
         };
         let mut nodes: SmallVec<[Node; 4]> = first.iter().cloned().collect();
         nodes.extend(
@@ -172,6 +199,11 @@ impl Expr {
         }
     }
 
+    /// Whether a function is this one.
+    pub fn calls(&self, function: &Function) -> bool {
+        self.has(|called| called == function)
+    }
+
     /// Whether a function is [heavy](Function::heavy).
     pub fn is_heavy(&self) -> bool {
         self.has(|function| function.heavy)
@@ -180,6 +212,11 @@ impl Expr {
     /// Whether a function [divides integers](Function::divides).
     pub fn divides(&self) -> bool {
         self.has(|function| function.divides)
+    }
+
+    /// Whether operands may be floats: no function is one of integers or of complex numbers.
+    pub fn is_of_floats(&self) -> bool {
+        !self.has(|function| function.integers || function.is_complex())
     }
 
     fn has(&self, property: impl Fn(&Function) -> bool) -> bool {
@@ -205,8 +242,12 @@ impl Expr {
                 let mut found: Vec<Value<'b>> = Vec::new();
                 let mut last = Vec::new();
                 for node in &composed.nodes {
-                    let arguments: SmallVec<[Value<'b>; 4]> =
-                        node.arguments.iter().map(|&source| of(source, operands, &found)).collect();
+                    let value = |source: &Source| match *source {
+                        Source::Operand(i) => Some(operands[usize::from(i)]),
+                        Source::Node(i) => Some(found[usize::from(i)]),
+                        Source::Number(_) => None,
+                    };
+                    let arguments = node.arguments_with(value);
                     last = node.variant.results(&arguments, count);
                     found.push(last[0]);
                 }
@@ -227,31 +268,32 @@ impl Expr {
                     loaded[usize::from(i)].get_or_insert_with(|| operand(i.into()));
                 }
             }
-            let arguments: SmallVec<[&[Value<'b>]; 4]> = node
-                .arguments
-                .iter()
-                .map(|source| match *source {
-                    Source::Operand(i) => loaded[usize::from(i)].as_deref().unwrap_or_default(),
-                    Source::Node(i) => &found[usize::from(i)],
-                })
-                .collect();
-            let results = (0..arguments.first().map_or(0, |of| of.len())).map(|lane| {
-                let arguments: SmallVec<[Value<'b>; 4]> = arguments.iter().map(|of| of[lane]).collect();
+            let of = |source: &Source| match *source {
+                Source::Operand(i) => loaded[usize::from(i)].as_deref(),
+                Source::Node(i) => Some(&found[usize::from(i)][..]),
+                Source::Number(_) => None,
+            };
+            let lanes = node.arguments.iter().find_map(of).map_or(0, <[_]>::len);
+            let result = |lane: usize| {
+                let arguments = node.arguments_with(|source| of(source).map(|values| values[lane]));
                 node.variant.results(&arguments, 1)[0]
-            });
-            let results = results.collect();
-            drop(arguments);
+            };
+            let results = (0..lanes).map(result).collect();
             found.push(results);
         }
         found.pop().unwrap_or_default()
     }
 }
 
-/// The value of an argument.
-fn of<'b>(source: Source, operands: &[Value<'b>], found: &[Value<'b>]) -> Value<'b> {
-    match source {
-        Source::Operand(i) => operands[usize::from(i)],
-        Source::Node(i) => found[usize::from(i)],
+impl Node {
+    /// The arguments, of which numbers have the type of the others.
+    fn arguments_with<'b>(&self, value: impl Fn(&Source) -> Option<Value<'b>>) -> SmallVec<[Value<'b>; 4]> {
+        let typed = self.arguments.iter().find_map(&value);
+        let argument = |source: &Source| match *source {
+            Source::Number(number) => typed.map(|typed| typed.like(number.value())),
+            _ => value(source),
+        };
+        self.arguments.iter().filter_map(argument).collect()
     }
 }
 
@@ -278,6 +320,23 @@ mod tests {
         assert_eq!(Expr::new(1, smallvec![alone.clone()]), Some((&unary::EXP).into()));
         assert_eq!(Expr::new(0, smallvec![alone]), None);
         assert_eq!(Expr::new(1, smallvec![]), None);
+    }
+
+    #[test]
+    fn numbers_are_of_the_other_arguments_type() {
+        let arguments = smallvec![Source::Number(0.5.into()), Source::Operand(0)];
+        let node = Node { variant: (&arithmetic::SUB).into(), arguments };
+        let expr = Expr::new(1, smallvec![node.clone()]);
+        assert_eq!(expr, Expr::new(1, smallvec![node]));
+        let only_numbers = Node { variant: (&unary::EXP).into(), arguments: smallvec![Source::Number(0.5.into())] };
+        assert_eq!(Expr::new(1, smallvec![only_numbers]), None);
+        let b = Builder::new("test", [1, 1, 1]);
+        let out = b.pointer("out", DType::F32);
+        let expr = expr.unwrap_or_else(|| panic!("it is an expression"));
+        out.store(b.u32(0), expr.results(&[out.load(b.u32(0))], 1)[0]);
+        let mut memory = 2f32.to_le_bytes();
+        run(&b.finish(), [1, 1, 1], 1, &mut [Argument::Memory(&mut memory)]);
+        assert_eq!(f32::from_le_bytes(memory), -1.5);
     }
 
     #[test]

@@ -19,34 +19,46 @@
 //! # Ok::<(), dml_kernel::ParseError>(())
 //! ```
 //!
-//! The last function gives the results. Options stand in brackets behind a function's name:
-//! `flag 2` (the third of the function's flags is set), `of bf16` (its dtype), `rounded f16`
-//! (results are rounded to it), `unguarded` (the caller has checked the operands that the function
-//! guards).
+//! An argument may be a number: `%y = mul %x, 0.5`. The last function gives the results. Options
+//! stand in brackets behind a function's name: `flag 2` (the third of the function's flags is set),
+//! `of bf16` (its dtype), `rounded f16` (results are rounded to it), `unguarded` (the caller has
+//! checked the operands that the function guards).
 
 use crate::catalogue::named;
 use crate::pointwise::expr::{Expr, Node, Source};
 use crate::pointwise::function::{Options, Variant};
 use dml_kernel::{DType, ParseError};
 use smallvec::SmallVec;
+use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
+use std::sync::{LazyLock, PoisonError, RwLock};
+
+/// The expression of a text. A text is read once.
+pub fn expression(text: &str) -> Result<Expr, ParseError> {
+    static READ: LazyLock<RwLock<HashMap<String, Expr>>> = LazyLock::new(RwLock::default);
+    if let Some(&expr) = READ.read().unwrap_or_else(PoisonError::into_inner).get(text) {
+        return Ok(expr);
+    }
+    let expr = text.parse()?;
+    READ.write().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned(), expr);
+    Ok(expr)
+}
 
 impl Display for Expr {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let operands = self.operands();
-        let list = |names: &mut dyn Iterator<Item = usize>| {
-            names.map(|name| format!("%{name}")).collect::<Vec<_>>().join(", ")
-        };
-        writeln!(f, "expr {} {{", list(&mut (0..operands)))?;
+        let names = (0..operands).map(|operand| format!("%{operand}")).collect::<Vec<_>>();
+        writeln!(f, "expr {} {{", names.join(", "))?;
         for (i, Node { variant, arguments }) in self.nodes().iter().enumerate() {
             let options = options_of(variant);
             let options = if options.is_empty() { String::new() } else { format!(" [{}]", options.join(", ")) };
-            let number = |source: &Source| match *source {
-                Source::Operand(operand) => operand.into(),
-                Source::Node(node) => operands + usize::from(node),
+            let argument = |source: &Source| match *source {
+                Source::Operand(operand) => format!("%{operand}"),
+                Source::Node(node) => format!("%{}", operands + usize::from(node)),
+                Source::Number(number) => format!("{number:?}"),
             };
-            let arguments = list(&mut arguments.iter().map(number));
+            let arguments = arguments.iter().map(argument).collect::<Vec<_>>().join(", ");
             writeln!(f, "  %{} = {}{options} {arguments}", operands + i, variant.function.name)?;
         }
         writeln!(f, "}}")
@@ -81,7 +93,7 @@ impl FromStr for Expr {
 
 /// The words and signs of a text, with their byte offsets.
 fn tokens(text: &str) -> Vec<(usize, &str)> {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '%';
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '%' | '.' | '+' | '-');
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {
@@ -185,10 +197,9 @@ impl<'t> Parser<'t> {
         }
         let mut arguments = SmallVec::new();
         loop {
-            let &(_, source) = names
-                .iter()
-                .find(|&&(name, _)| name == self.peek())
-                .ok_or_else(|| format!("{} is not defined", self.peek()))?;
+            let named = names.iter().find(|&&(name, _)| name == self.peek()).map(|&(_, source)| source);
+            let number = || Some(Source::Number(self.peek().parse::<f64>().ok()?.into()));
+            let source = named.or_else(number).ok_or_else(|| format!("{} is not defined", self.peek()))?;
             self.at += 1;
             arguments.push(source);
             if !self.takes(",") {
@@ -259,6 +270,9 @@ mod tests {
         assert_eq!(error("expr %x { %y = relu [of f17] %x }"), Err("1:25: expected a dtype".to_owned()));
         assert_eq!(error("expr %x { %y = relu %x"), Err("1:23: expected the name of a value".to_owned()));
         assert_eq!(error("expr %x { %y = relu %x } x"), Err("1:26: expected the end".to_owned()));
+        assert_eq!(error("expr %x { %y = add 1, 2 }"), Err("1:24: expected a function".to_owned()));
+        let text = "expr %0 {\n  %1 = mul %0, -1.5e-7\n  %2 = maximum inf, %1\n}\n";
+        assert_eq!(text.parse::<Expr>().map(|expr| expr.to_string()), Ok(text.to_owned()));
         let sum: Expr = "expr %x, %y { %z = add %x, %y }".parse().unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(sum, Expr::from(&arithmetic::ADD));
     }

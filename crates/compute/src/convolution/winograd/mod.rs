@@ -34,7 +34,7 @@ use crate::convolution::winograd::choice::images_at_once;
 use crate::convolution::winograd::tiles::{Outer, Tiles};
 use crate::convolution::winograd::transforms::{TAPS, TILE_MULTIPLICATIONS};
 use crate::error::{Error, Result};
-use crate::matmul::epilogue::{Bias, EpilogueOperands, Output};
+use crate::matmul::epilogue::{Bias, EpilogueOperands, Output, ResultTensor};
 use crate::matmul::operand::Source;
 use crate::matmul::problem::Problem;
 use crate::movement::copy::fill_with;
@@ -155,7 +155,7 @@ fn range_flags(cx: &Context) -> Result<[AddressRange; 2]> {
 
 /// The epilogue of sums that are stored to `memory`, or added to the numbers there.
 fn sums(memory: &View, strides: [i64; 3], added: bool) -> EpilogueOperands {
-    let bias = added.then(|| Bias { memory: memory.into(), strides, beta: Scalar::Int(1) });
+    let bias = added.then(|| Bias { tensor: ResultTensor { memory: memory.into(), strides }, beta: Scalar::Int(1) });
     let out = Output { memory: memory.into(), strides, split: None };
     EpilogueOperands { out, alpha: Scalar::Int(1), bias, then: None }
 }

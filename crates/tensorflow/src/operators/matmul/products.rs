@@ -105,7 +105,8 @@ fn fused_mat_mul(attributes: &Attributes) -> Result<impl Fn(&Call) -> Result<()>
         let cx = call.cx();
         let addend = Some((bias.expand(&sizes), Scalar::Int(1)));
         let alone = function.filter(|f| f.arguments.is_some_and(|arguments| arguments.len() == 1));
-        Product { addend, activation: alone, ..Product::new(&a, &b) }.run(&cx, &out)?;
+        Product { addend, then: alone.map(|function| (function.into(), &[][..])), ..Product::new(&a, &b) }
+            .run(&cx, &out)?;
         match function {
             Some(function) if alone.is_none() => compute(&cx, function, &out, std::slice::from_ref(&out), &[slope]),
             _ => Ok(()),

@@ -1,0 +1,68 @@
+//! Products with what a compiled graph computes of each element of the result.
+
+use crate::matmul::matrix_operators::{batched_sizes, check_inner};
+use crate::matmul::product::{Added, check_scalar_types, check_sums, expand, prepare};
+use crate::operator::argument::{Out, Tensors};
+use crate::operator::call::Call;
+use crate::operator::error::{Error, Result};
+use crate::{check, operators};
+use dml_compute::matmul::product::Product;
+use dml_compute::scalar::Scalar;
+use dml_compute::text::expressions::expression;
+use dml_compute::view::View;
+use dml_kernel::DType;
+
+operators! {
+    // `then` is the text of an expression of `alpha * self @ mat2 + beta * addend` and of the
+    // tensors, which are broadcast to the result. Factors of float32 are rounded to `rounded`. Sums
+    // are not rounded before the expression, and its result is to `dtype`.
+    product_then(self, mat2, addend, tensors, then, dtype, rounded, beta, alpha) {
+        "torch_dml::product_then(Tensor self, Tensor mat2, Tensor? addend, Tensor[] tensors, str then, ScalarType dtype, *, ScalarType? rounded=None, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    }
+}
+
+fn product_then(
+    call: &mut Call,
+    a: &View,
+    b: &View,
+    addend: Option<&View>,
+    tensors: Tensors,
+    then: Option<&str>,
+    dtype: DType,
+    rounded: Option<DType>,
+    beta: Scalar,
+    alpha: Scalar,
+) -> Result<()> {
+    let dtypes = [a, b].map(|t| rounded.filter(|_| t.dtype == DType::F32).unwrap_or(t.dtype));
+    check_scalar_types(dtypes[0], dtypes[1])?;
+    let computed = dtypes[0].compute();
+    for of in [a, b].into_iter().chain(addend).chain(tensors.iter().copied()).map(|t| t.dtype).chain([dtype]) {
+        check!(
+            of.is_float() && of.compute() == computed,
+            Type,
+            "product_then: {of} and {} are not both computed in {computed}",
+            dtypes[0]
+        );
+    }
+    let sizes = if a.dim() == 3 {
+        batched_sizes(a, b)?.to_vec()
+    } else {
+        check!(a.dim() == 2 && b.dim() == 2, Runtime, "product_then: expected matrices or batches of them");
+        check_inner(a, b)?;
+        vec![a.sizes[0], b.sizes[1]]
+    };
+    let expr = expression(then.unwrap_or_default()).map_err(|error| Error::Value(format!("product_then: {error}")))?;
+    check!(
+        expr.operands() == 1 + tensors.len() && expr.is_of_floats(),
+        Value,
+        "product_then: {} tensors are given to this expression, or it is not one of floats:\n{expr}",
+        tensors.len()
+    );
+    let tensors = tensors.iter().map(|t| expand(t, &sizes)).collect::<Result<Vec<View>>>()?;
+    let added = addend.map(|tensor| Added { tensor, beta, alpha });
+    let (target, addend) = prepare(call, Out::New, dtype, &sizes, added)?;
+    check_sums(call, &target, a.sizes[a.dim() - 1], alpha, &addend)?;
+    Product { factors: [a, b], dtypes, alpha, addend, then: Some((expr, &tensors)) }.run(call, &target)?;
+    call.ret(target);
+    Ok(())
+}

@@ -1,0 +1,158 @@
+"""Products of compiled graphs with the operators that follow them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch._inductor.utils import run_and_get_code
+
+from tests.compile.compiled import compiled, same_bits
+
+DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
+
+a, b, column = torch.randn(12, 20), torch.randn(20, 16), torch.randn(12, 1)
+bias, residual = torch.randn(16), torch.randn(12, 16)
+
+CASES: dict[str, Callable[..., torch.Tensor]] = {
+    "activation": lambda a, b, bias, r, c: torch.addmm(bias, a, b).relu(),
+    "several": lambda a, b, bias, r, c: (torch.addmm(bias, a, b).sigmoid() * 0.5 + r).tanh() * c,
+    "residual": lambda a, b, bias, r, c: r - a @ b,
+    "of itself": lambda a, b, bias, r, c: F.silu(a @ b).square() / 3,
+    "alpha": lambda a, b, bias, r, c: torch.add(torch.addmm(bias, a, b, beta=0.5, alpha=2), r, alpha=1.5),
+    "gradient": lambda a, b, bias, r, c: torch.ops.aten.silu_backward(a @ b, r),
+}
+
+
+def on_device(dtype: torch.dtype) -> list[torch.Tensor]:
+    return [x.to("dml", dtype) for x in (a, b, bias, residual, column)]
+
+
+def fused(function: Callable[..., Any], *inputs: Any, **options: Any) -> tuple[Any, int]:
+    """The result of a compiled function, and the number of its products with an epilogue."""
+    result, codes = run_and_get_code(compiled(function, **options), *inputs)
+    return result, "".join(codes).count("torch_dml.product_then.default(")
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", CASES)
+def test_operators_join_the_product(name: str, dtype: torch.dtype) -> None:
+    inputs = on_device(dtype)
+    found, count = fused(CASES[name], *inputs)
+    assert count == 1 and same_bits(found, CASES[name](*inputs))
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
+def test_gelu(dtype: torch.dtype) -> None:
+    inputs = on_device(dtype)
+    found, count = fused(lambda a, b, bias, *_: F.gelu(torch.addmm(bias, a, b)), *inputs)
+    assert count == (dtype == torch.float32) and same_bits(found, F.gelu(torch.addmm(*(inputs[i] for i in (2, 0, 1)))))
+
+
+def test_rows_of_several_dimensions() -> None:
+    linear = torch.nn.Linear(20, 16).to("dml")
+    x, r = torch.randn(3, 4, 20, device="dml"), torch.randn(3, 4, 16, device="dml")
+    scale, rows = torch.randn(16, device="dml"), torch.randn(3, 4, 1, device="dml")
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return (linear(x).relu() + r) * scale * rows
+
+    for grad in (torch.no_grad, torch.enable_grad):
+        with grad():
+            found, _ = fused(function, x)
+            assert same_bits(found, function(x))
+    with torch.no_grad():
+        assert fused(function, x)[1] == 1
+
+
+def test_batches() -> None:
+    x, y, r = torch.randn(3, 5, 7), torch.randn(3, 7, 9), torch.randn(3, 5, 9)
+    x, y, r = x.to("dml"), y.to("dml"), r.to("dml")
+    for function in (lambda: torch.bmm(x, y) * 2 + r, lambda: torch.baddbmm(r, x, y).relu() + r[:1]):
+        found, count = fused(function)
+        assert count == 1 and same_bits(found, function())
+
+
+def test_what_else_reads_a_product() -> None:
+    inputs = on_device(torch.float32)
+
+    def function(a: torch.Tensor, b: torch.Tensor, *_: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        product = a @ b
+        return product, product.relu() + 1
+
+    found, count = fused(function, *inputs)
+    assert count == 0 and same_bits(found, function(*inputs))
+
+
+def test_tensors_that_do_not_broadcast_to_a_product() -> None:
+    x, y, r = torch.randn(4, 5, device="dml"), torch.randn(5, 1, device="dml"), torch.randn(4, 6, device="dml")
+    other = torch.randn(2, 4, 1, device="dml")
+    for function in (lambda: (x @ y) + r, lambda: (x @ y) * other, lambda: (x @ y).relu().expand(4, 6) * r):
+        assert same_bits(fused(function)[0], function())
+
+
+def test_weights_are_rounded_by_the_product() -> None:
+    linear = torch.nn.Linear(20, 16).to("dml")
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("dml", torch.bfloat16):
+            return linear(x).relu()
+
+    x = torch.randn(12, 20, device="dml")
+    with torch.no_grad():
+        result, codes = run_and_get_code(compiled(function), x)
+        assert "rounded=torch.bfloat16" in codes[0] and "dml_kernel_0" not in codes[0]
+        assert same_bits(result, function(x))
+
+
+def test_training() -> None:
+    def losses(run: Callable[[torch.nn.Module], Any]) -> list[float]:
+        torch.manual_seed(3)
+        module = torch.nn.Sequential(
+            torch.nn.Linear(20, 32),
+            torch.nn.ReLU(),
+            torch.nn.Linear(32, 32),
+            torch.nn.Sigmoid(),
+            torch.nn.Linear(32, 4),
+        ).to("dml")
+        optimizer = torch.optim.SGD(module.parameters(), 0.1)
+        forward, found = run(module), []
+        for _ in range(3):
+            loss = F.cross_entropy(forward(inputs), torch.arange(12, device="dml") % 4)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        return found
+
+    inputs = a.to("dml")
+    assert losses(compiled) == pytest.approx(losses(lambda module: module), rel=1e-5)
+
+
+def test_sizes_that_change() -> None:
+    linear = torch.nn.Linear(20, 16).to("dml")
+    run = compiled(lambda x, r: linear(x).relu() + r, dynamic=True)
+    with torch.no_grad():
+        for rows in (3, 12, 5):
+            x, r = torch.randn(2, rows, 20, device="dml"), torch.randn(2, rows, 16, device="dml")
+            assert same_bits(run(x, r), linear(x).relu() + r)
+
+
+@pytest.mark.parametrize(
+    ("then", "message"),
+    [
+        ("", "expected expr"),
+        ("expr %s, %t { %y = add %s, %t }", "0 tensors"),
+        ("expr %s { %y = bitwise_not %s }", "floats"),
+    ],
+)
+def test_expressions_that_are_none(then: str, message: str) -> None:
+    x, y, *_ = on_device(torch.float32)
+    with pytest.raises(ValueError, match=message):
+        torch.ops.torch_dml.product_then(x, y, None, [], then, torch.float32)
+    with pytest.raises(TypeError, match="computed"):
+        torch.ops.torch_dml.product_then(x, y, None, [], "expr %s { %y = relu %s }", torch.int32)
