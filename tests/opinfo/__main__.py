@@ -54,20 +54,26 @@ def _options() -> argparse.Namespace:
         "--max-samples", type=int, default=0, metavar="N", help="of a task, evenly spread (default: 0, all)"
     )
     how.add_argument("--no-backward", dest="backward", action="store_false", help="skip float32's backward")
+    how.add_argument(
+        "--compile", action="store_true", help="compare compiled operators with the device's own, instead of the CPU's"
+    )
     files = parser.add_argument_group("files")
     files.add_argument(
         "--results",
         type=Path,
-        default=ROOT / "build" / "opinfo.jsonl",
-        help="kept results (default: build/opinfo.jsonl)",
+        help="kept results (default: build/opinfo.jsonl, or compiled_opinfo.jsonl)",
     )
     files.add_argument("--fresh", action="store_true", help="forget the kept results")
     files.add_argument(
         "--kept", action="store_true", help="run nothing: judge kept results, from whatever device and machine"
     )
-    files.add_argument("--differences", type=Path, default=ROOT / "docs" / "data" / "operator_differences.toml")
+    files.add_argument("--differences", type=Path, help="default: docs/data/operator_differences.toml, or compiled_")
     files.add_argument("--page", type=Path, default=ROOT / "docs" / "reference" / "operators.md")
-    return parser.parse_args()
+    options = parser.parse_args()
+    compiled = "compiled_" if options.compile else ""
+    options.results = options.results or ROOT / "build" / f"{compiled}opinfo.jsonl"
+    options.differences = options.differences or ROOT / "docs" / "data" / f"{compiled}operator_differences.toml"
+    return options
 
 
 def _subject(settings: Settings) -> Subject:
@@ -81,6 +87,7 @@ def _subject(settings: Settings) -> Subject:
         seed=settings.seed,
         max_samples=settings.max_samples,
         backward=settings.backward,
+        compile=settings.compile,
     )
 
 
@@ -106,7 +113,7 @@ def _run(
 
 def _found(tasks: list[Task], options: argparse.Namespace, console: Console) -> tuple[Subject, dict[Task, Result]]:
     """The tasks of this run, and their results; stored results of an earlier run are reused."""
-    settings = Settings(options.device, options.seed, options.max_samples, options.backward)
+    settings = Settings(options.device, options.seed, options.max_samples, options.backward, options.compile)
     kept = ResultFile(options.results, _subject(settings), options.fresh)
     try:
         _run(tasks, settings, options, kept, console)
@@ -142,7 +149,8 @@ def main() -> int:
     outdated = differences.outdated(results, known, everything)
     _report(f"differences that {options.differences.name} does not explain", unexplained, console)
     _report(f"explanations in {options.differences.name} that no longer apply", outdated, console)
-    before = page.read_marks(options.page)
+    # The page is about operators alone.
+    before = {} if subject.compile else page.read_marks(options.page)
     changes = [
         f"{result.task}: {before[result.task]} -> {page.mark(result)}"
         for result in results
@@ -154,7 +162,8 @@ def main() -> int:
     )
     if missing or unexplained or outdated:
         return 1
-    if tasks == everything and (subject.seed, subject.max_samples, subject.backward) == (0, 0, True):
+    everywhere = (subject.seed, subject.max_samples, subject.backward, subject.compile) == (0, 0, True, False)
+    if tasks == everything and everywhere:
         options.page.write_text(page.render(results, known, subject))
         console.print(f"{options.page} is written")
     return 0

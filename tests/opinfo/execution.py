@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from unittest import mock
 
 import torch
@@ -16,6 +16,15 @@ from .tasks import HALVES
 # Operators whose arguments, including the tensor of indices, stay on the CPU.
 ARGUMENTS_ON_CPU = {"tensor_split"}
 GRADIENT_SEED = 7
+
+
+class Operator(Protocol):
+    """An operator, or what stands for it."""
+
+    name: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,7 @@ def widened(value: Any) -> Any:
     return value
 
 
-def execute(op: OpInfo, sample: SampleInput, device: torch.device, seed: int, backward: bool) -> Outcome:
+def execute(op: Operator, sample: SampleInput, device: torch.device, seed: int, backward: bool) -> Outcome:
     """Run a copy of the sample on `device`; with `backward` also compute gradients, from a random
     output gradient.
     """

@@ -86,6 +86,7 @@ class Subject:
     seed: int
     max_samples: int
     backward: bool
+    compile: bool = False
 
 
 class ResultFile:

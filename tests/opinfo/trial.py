@@ -37,6 +37,7 @@ class Settings:
     seed: int = 0
     max_samples: int = 0  # maximum number of a task's samples, evenly spread; 0: all
     backward: bool = True
+    compile: bool = False  # compare compiled operators with the device's own
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,10 @@ def run_task(task: Task, settings: Settings) -> Result:
     for sample in samples:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            findings.append(judge_sample(op, sample, dtype, rules, settings.seed, backward))
+            if settings.compile:
+                findings.append(judge_compiled(op, sample, rules, settings.seed, backward))
+            else:
+                findings.append(judge_sample(op, sample, dtype, rules, settings.seed, backward))
     if findings:
         index = min(range(len(findings)), key=lambda index: findings[index].verdict.severity)
         worst = findings[index]
@@ -137,6 +141,35 @@ def judge_sample(
     why = _forward_difference(op, sample, rules, want, exact, got)
     if why is None and want is not None:
         why = _backward_difference(rules, want, got)
+    return Finding(Verdict.FAIL if why else Verdict.PASS, why or "", rules.values)
+
+
+class Compiled:
+    """An operator as `torch.compile` compiles it, for one sample."""
+
+    def __init__(self, op: OpInfo) -> None:
+        """Compile it when it is called."""
+        self.name = op.name
+        self._run = torch.compile(lambda *args, **kwargs: op(*args, **kwargs))
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """Run it."""
+        return self._run(*args, **kwargs)
+
+
+def judge_compiled(op: OpInfo, sample: SampleInput, rules: Rules, seed: int, backward: bool) -> Finding:
+    """Compare an operator, compiled, with the operator itself, both on the device."""
+    try:
+        want = execute(op, sample, rules.device, seed, backward)
+    except Exception as error:
+        return Finding(Verdict.SKIP, f"eager: {_short(error, 120)}")
+    try:
+        torch.compiler.reset()
+        warnings.filterwarnings("error", message="torch-dml cannot compile")
+        got = execute(Compiled(op), sample, rules.device, seed, backward)
+        why = _forward_difference(op, sample, rules, want, None, got) or _backward_difference(rules, want, got)
+    except Exception as error:
+        return Finding(Verdict.ERROR, _short(error, 240), rules.values)
     return Finding(Verdict.FAIL if why else Verdict.PASS, why or "", rules.values)
 
 

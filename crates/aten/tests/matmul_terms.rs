@@ -268,6 +268,7 @@ fn every_variant_is_valid() {
         scaled: true,
         bias: None,
         bias_wide: false,
+        tensors: [None; MOST_TENSORS],
         expr: Epilogue::expr_of(DType::F32, true, false, None),
     };
     for (i, (axis, wide)) in

@@ -5,7 +5,7 @@ use crate::matmul::product::{Added, check_scalar_types, check_sums, expand, prep
 use crate::operator::argument::{Out, Tensors};
 use crate::operator::call::Call;
 use crate::operator::error::{Error, Result};
-use crate::{check, operators};
+use crate::{check, group, operators};
 use dml_compute::matmul::product::Product;
 use dml_compute::scalar::Scalar;
 use dml_compute::text::expressions::expression;
@@ -13,26 +13,34 @@ use dml_compute::view::View;
 use dml_kernel::DType;
 
 operators! {
-    // `then` is the text of an expression of `alpha * self @ mat2 + beta * addend` and of the
+    // `then` is the text of an expression of `alpha * mat1 @ mat2 + beta * addend` and of the
     // tensors, which are broadcast to the result. Factors of float32 are rounded to `rounded`. Sums
     // are not rounded before the expression, and its result is to `dtype`.
-    product_then(self, mat2, addend, tensors, then, dtype, rounded, beta, alpha) {
-        "torch_dml::product_then(Tensor self, Tensor mat2, Tensor? addend, Tensor[] tensors, str then, ScalarType dtype, *, ScalarType? rounded=None, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    product_then({Sums}, tensors, then, dtype, rounded) {
+        "torch_dml::product_then(Tensor mat1, Tensor mat2, Tensor? addend, Tensor[] tensors, str then, ScalarType dtype, *, ScalarType? rounded=None, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    }
+}
+
+group! {
+    /// A product of matrices, or of batches of them, with what is added to it.
+    struct Sums<'a> {
+        mat1: &'a View,
+        mat2: &'a View,
+        addend: Option<&'a View>,
+        beta: Scalar,
+        alpha: Scalar,
     }
 }
 
 fn product_then(
     call: &mut Call,
-    a: &View,
-    b: &View,
-    addend: Option<&View>,
+    sums: Sums,
     tensors: Tensors,
     then: Option<&str>,
     dtype: DType,
     rounded: Option<DType>,
-    beta: Scalar,
-    alpha: Scalar,
 ) -> Result<()> {
+    let Sums { mat1: a, mat2: b, addend, beta, alpha } = sums;
     let dtypes = [a, b].map(|t| rounded.filter(|_| t.dtype == DType::F32).unwrap_or(t.dtype));
     check_scalar_types(dtypes[0], dtypes[1])?;
     let computed = dtypes[0].compute();
