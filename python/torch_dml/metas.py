@@ -29,9 +29,25 @@ def install() -> None:
 
     library = torch.library.Library("aten", "IMPL")
     library.impl("_scaled_dot_product_fused_attention_overrideable_backward", _attention_backward, "Meta")
-    own = torch.library.Library("torch_dml", "IMPL")
-    own.impl("product_then", _product_then, "Meta")
+    own = torch.library.Library("torch_dml", "FRAGMENT")
+    torch.library.register_fake("torch_dml::convolution_then", _convolution_then, lib=own)
+    torch.library.register_fake("torch_dml::product_then", _product_then, lib=own)
     _library.extend((library, own))
+
+
+def _convolution_then(
+    image: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    groups: int,
+    tensors: list[torch.Tensor],
+    then: str,
+) -> torch.Tensor:
+    """The result is the convolution's."""
+    return torch.convolution(image, weight, bias, stride, padding, dilation, False, [0], groups)
 
 
 def _product_then(

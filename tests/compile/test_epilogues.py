@@ -37,9 +37,10 @@ def fused(function: Callable[..., Any], *inputs: Any, **options: Any) -> tuple[A
     return result, "".join(codes).count("torch_dml.product_then.default(")
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.smoke] * (name == "several")) for name in CASES]
+)
 def test_operators_join_the_product(name: str, dtype: torch.dtype) -> None:
     inputs = on_device(dtype)
     found, count = fused(CASES[name], *inputs)
@@ -156,3 +157,48 @@ def test_expressions_that_are_none(then: str, message: str) -> None:
         torch.ops.torch_dml.product_then(x, y, None, [], then, torch.float32)
     with pytest.raises(TypeError, match="computed"):
         torch.ops.torch_dml.product_then(x, y, None, [], "expr %s { %y = relu %s }", torch.int32)
+
+
+def test_convolutions() -> None:
+    torch.manual_seed(5)
+    convolution = torch.nn.Conv2d(4, 8, 3, padding=1, groups=2).to("dml")
+    norm = torch.nn.BatchNorm2d(8).to("dml").eval()
+    for parameter in (norm.weight, norm.bias, norm.running_mean):
+        torch.nn.init.normal_(parameter)
+
+    def block(x: torch.Tensor, r: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+        return (norm(convolution(x)) + r).relu() * c
+
+    for layout in (torch.contiguous_format, torch.channels_last):
+        for batch in (1, 3):
+            x, r = torch.randn(batch, 4, 6, 7), torch.randn(batch, 8, 6, 7)
+            x, r = (t.to("dml", memory_format=layout) for t in (x, r))
+            c = torch.randn(batch, 8, 1, 1, device="dml")
+            with torch.no_grad():
+                result, codes = run_and_get_code(compiled(block), x, r, c)
+                torch.testing.assert_close(result, block(x, r, c), rtol=1e-5, atol=1e-5)
+                assert result.stride() == block(x, r, c).stride()
+            assert codes[0].count("convolution_then.default(") == 1 and "dml_kernel_0" not in codes[0]
+
+
+def finished(convolution: Callable[..., Any], x: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+    return ((convolution(x) * others[2] + others[0]) * 0.5 - others[1]).sigmoid()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize("shape", [(1, 8, 8), (2, 5, 3), (4, 1, 1)], ids=str)
+@pytest.mark.parametrize("kernel", [1, 3, (2, 3)], ids=str)
+def test_convolutions_have_the_same_bits(kernel: Any, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    batch, *pixels = shape
+    for groups, channels in ((1, 12), (4, 12), (12, 12)):
+        convolution = torch.nn.Conv2d(12, channels, kernel, padding=1, groups=groups).to("dml", dtype)
+        for layout in (torch.contiguous_format, torch.channels_last):
+            x = torch.randn(batch, 12, *pixels).to("dml", dtype, memory_format=layout)
+            with torch.no_grad():
+                like = convolution(x)
+                others = torch.randn_like(like), like[:1] * 2, torch.randn(12, 1, 1, device="dml", dtype=dtype)
+
+                result, codes = run_and_get_code(compiled(finished), convolution, x, *others)
+                assert codes[0].count("convolution_then.default(") == 1
+                assert same_bits(result, finished(convolution, x, *others))
+                assert result.is_contiguous(memory_format=layout) == like.is_contiguous(memory_format=layout)

@@ -20,7 +20,7 @@ use dml_compute::matmul::{
     Bias, Choice, EpilogueOperands, Output, Problem, ResultTensor, Source, Tile, gemm, gemv, select, split_k,
 };
 use dml_compute::pointwise::activation::GELU;
-use dml_compute::pointwise::arithmetic::ADD;
+use dml_compute::pointwise::ternary::LERP;
 use dml_compute::primitives::kernel::KernelSpec;
 use dml_engine::AdapterKind;
 use dml_kernel::DType;
@@ -52,10 +52,7 @@ fn whole_waves_and_a_rest() {
                 finish: EpilogueOperands {
                     out: Output { memory: (&out()).into(), strides: [0, of_out[0], of_out[1]], split: None },
                     alpha: Scalar::Int(1),
-                    bias: Some(Bias {
-                        tensor: ResultTensor { memory: (&bias.t).into(), strides: [0, n, 1] },
-                        beta: Scalar::Int(1),
-                    }),
+                    bias: Some(Bias { tensor: ResultTensor::new((&bias.t).into(), [0, n, 1]), beta: Scalar::Int(1) }),
                     then: None,
                 },
             };
@@ -151,10 +148,7 @@ fn check(
         finish: EpilogueOperands {
             out: Output { memory: (&out).into(), strides: [m * n, n, 1], split: None },
             alpha,
-            bias: Some(Bias {
-                tensor: ResultTensor { memory: (&bias).into(), strides: [0, 0, 1] },
-                beta: Scalar::Int(1),
-            }),
+            bias: Some(Bias { tensor: ResultTensor::new((&bias).into(), [0, 0, 1]), beta: Scalar::Int(1) }),
             then: None,
         },
     });
@@ -317,8 +311,8 @@ fn every_variant_is_valid() {
             scaled: true,
             bias: Some(DType::F16),
             bias_wide: wide,
-            tensors: [Some(TensorAccess { dtype: DType::F32, wide }), None, None, None],
-            expr: Epilogue::expr_of(DType::F16, true, true, Some((&ADD).into())),
+            tensors: std::array::from_fn(|i| (i < 2).then_some(TensorAccess { dtype: DType::F32, wide })),
+            expr: Epilogue::expr_of(DType::F16, true, true, Some((&LERP).into())),
         };
         accepted(&split_k::Spec { sums: DType::F32, epilogue, index, loads_in_flight: 8 }.build());
     }

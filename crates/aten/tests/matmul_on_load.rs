@@ -133,10 +133,7 @@ fn check(
             finish: EpilogueOperands {
                 out: Output { memory: (&out).into(), strides: [m * n, n, 1], split: None },
                 alpha: Scalar::Double(0.5),
-                bias: Some(Bias {
-                    tensor: ResultTensor { memory: (&bias).into(), strides: [0, 0, 1] },
-                    beta: Scalar::Int(1),
-                }),
+                bias: Some(Bias { tensor: ResultTensor::new((&bias).into(), [0, 0, 1]), beta: Scalar::Int(1) }),
                 then: None,
             },
         };

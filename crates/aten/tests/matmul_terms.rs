@@ -62,7 +62,7 @@ fn run(host: &TestHost, size: [i64; 4], [a, b]: [&Operand; 2], algorithm: Algori
     let finish = EpilogueOperands {
         out: Output { memory: (&out).into(), strides: [m * n, n, 1], split: None },
         alpha: Scalar::Double(0.5),
-        bias: Some(Bias { tensor: ResultTensor { memory: (&bias).into(), strides: [0, 0, 1] }, beta: Scalar::Int(1) }),
+        bias: Some(Bias { tensor: ResultTensor::new((&bias).into(), [0, 0, 1]), beta: Scalar::Int(1) }),
         then: None,
     };
     let problem = Problem { size, a: a.source.clone(), b: b.source.clone(), finish };

@@ -1,5 +1,5 @@
-"""Products and the elementwise operators that follow them, as one call: the engine computes what
-becomes of an element before it stores it.
+"""Products, convolutions and the elementwise operators that follow them, as one call: the engine
+computes what becomes of an element before it stores it.
 """
 
 from __future__ import annotations
@@ -46,14 +46,17 @@ PLAIN = {
 }
 # Functions for which products on matrix units have no registers left.
 LONG = ("gelu", "gelu_backward")
+# Views of a tensor of which one smaller than the result is computed in the expression.
+SMALL_VIEWS = (aten.unsqueeze.default, aten.view.default, aten.reshape.default)
 VIEWS = (aten.view.default, aten.reshape.default, aten._unsafe_view.default)
 # What the engine's products have room for.
-MOST_TENSORS = 4
+MOST_TENSORS = 6
 
 
 class Epilogues(CustomGraphPass):
-    """Replaces products by `torch_dml::product_then`. An operator joins if nothing else reads what
-    it is computed from, and if the other tensors that it reads broadcast to the product.
+    """Replaces products by `torch_dml::product_then`, and convolutions by
+    `torch_dml::convolution_then`. An operator joins if nothing else reads what it is computed from,
+    and if the other tensors that it reads broadcast to the result.
     """
 
     def __init__(self, before: Callable[[Graph], None] | None) -> None:
@@ -65,7 +68,7 @@ class Epilogues(CustomGraphPass):
         if self._before is not None:
             self._before(graph)
         for node in list(graph.nodes):
-            if node.target in PRODUCTS and _of(node).device.type == DEVICE:
+            if _begins(node):
                 _fuse(graph, node)
 
     def uuid(self) -> Any:
@@ -74,6 +77,13 @@ class Epilogues(CustomGraphPass):
         """
         uuid = getattr(self._before, "uuid", None)
         return "torch_dml.epilogues", uuid() if uuid is not None else None
+
+
+def _begins(node: Node) -> bool:
+    """Return whether a node is a product or a convolution of floats on the device."""
+    if node.target not in PRODUCTS and (node.target != aten.convolution.default or node.args[6]):
+        return False
+    return _of(node).device.type == DEVICE and _of(node).dtype.is_floating_point
 
 
 @dataclass
@@ -95,6 +105,12 @@ class Chain:
         """Return the engine's text."""
         names = ", ".join(["%sum", *(f"%t{i}" for i in range(len(self.tensors)))])
         return f"expr {names} {{ {' '.join(self.lines)} }}"
+
+    def tensor(self, node: Node) -> str:
+        """Return the name of a tensor that the expression reads."""
+        if node not in self.tensors:
+            self.tensors.append(node)
+        return f"%t{self.tensors.index(node)}"
 
     def write(self, function: str, arguments: str, dtype: torch.dtype) -> str:
         """Write a function whose result has a dtype, and return the result's name."""
@@ -138,12 +154,13 @@ def _fuse(graph: Graph, product: Node) -> None:
 def _first(chain: Chain) -> str:
     """Write the product with its addend, and return its value."""
     dtype = _of(chain.product).dtype
-    _, _, addend = PRODUCTS[chain.product.target](*chain.product.args)
-    source = _rounded_input(addend)
-    if source is not None and not chain.product.kwargs:
-        # The addend is a graph's float32 input: this rounds it.
-        chain.tensors, chain.adds = [source], False
-        return chain.write("add", f"%sum, {chain.write('identity', '%t0', dtype)}", dtype)
+    if chain.product.target in PRODUCTS and not chain.product.kwargs:
+        _, _, addend = PRODUCTS[chain.product.target](*chain.product.args)
+        source = _rounded_input(addend)
+        if source is not None:
+            # The addend is a graph's float32 input: this rounds it.
+            chain.adds = False
+            return chain.write("add", f"%sum, {chain.write('identity', chain.tensor(source), dtype)}", dtype)
     return chain.write("identity", "%sum", dtype) if is_narrow(dtype) else "%sum"
 
 
@@ -157,32 +174,37 @@ def _step(graph: Graph, chain: Chain, at: Node, view: Node | None, user: Node, v
     result = user.meta.get("val")
     if not isinstance(result, torch.Tensor) or not _same(result.shape, _of(at).shape):
         return None
-    wide = result.dtype == torch.float64
-    if not result.dtype.is_floating_point or wide != (_of(chain.product).dtype == torch.float64):
+
+    def operand(node: Node) -> str | None:
+        return value if node is at else _read(graph, chain, view, user, node)
+
+    before = chain.lines.copy(), chain.tensors.copy()
+    found = _written(chain, user, operand)
+    if found is None or len(chain.tensors) > MOST_TENSORS:
+        chain.lines, chain.tensors = before
         return None
-    if user.target == prims.convert_element_type.default:
-        return chain.write("identity", value, result.dtype) if is_narrow(result.dtype) else value
-    call = _call(user)
-    if call is None or (call[0] in LONG and is_narrow(_of(chain.product).dtype)):
+    return found
+
+
+def _written(chain: Chain, node: Node, operand: Callable[[Node], str | None]) -> str | None:
+    """Write an operator of operands, and return its value; None if it is no function of them."""
+    result, product = _of(node), _of(chain.product)
+    if not result.dtype.is_floating_point or (result.dtype == torch.float64) != (product.dtype == torch.float64):
         return None
-    function, operands = call
-    arguments, tensors = [], list(chain.tensors)
-    for operand in operands:
-        if operand is at:
-            arguments.append(value)
-        elif isinstance(operand, Node):
-            tensor = _operand(graph, chain.product, view, user, operand)
-            if tensor is None:
-                return None
-            tensors.append(tensor)
-            arguments.append(f"%t{len(tensors) - 1}")
-        elif isinstance(operand, int | float):
-            arguments.append(repr(float(operand)))
-        else:
+    is_rounding = node.target == prims.convert_element_type.default
+    function, operands = ("identity", node.args[:1]) if is_rounding else _call(node) or (None, ())
+    if function is None or (function in LONG and is_narrow(product.dtype)):
+        return None
+    arguments, lines = [], chain.lines.copy()
+    for of in operands:
+        number = repr(float(of)) if isinstance(of, int | float) else None
+        argument = operand(of) if isinstance(of, Node) else number
+        if argument is None:
+            chain.lines = lines
             return None
-    if len(tensors) > MOST_TENSORS:
-        return None
-    chain.tensors = tensors
+        arguments.append(argument)
+    if is_rounding and not is_narrow(result.dtype):
+        return arguments[0]
     return chain.write(function, ", ".join(arguments), result.dtype)
 
 
@@ -195,6 +217,44 @@ def _call(node: Node) -> tuple[str, Sequence[Any]] | None:
             return call
     name = PLAIN.get(node.target)  # type: ignore[call-overload]
     return (name, node.args) if name is not None and not set(node.kwargs) - {"alpha"} else None
+
+
+def _read(graph: Graph, chain: Chain, view: Node | None, user: Node, node: Node) -> str | None:
+    """Return the value of another tensor that an operator reads. One that is smaller than the
+    result is computed here if it is a function of others.
+    """
+    value = node.meta.get("val")
+    if isinstance(value, torch.Tensor) and statically_known_true(value.numel() < _of(user).numel()):
+        views, root = [], node
+        while root.target in SMALL_VIEWS:
+            views.append(root)
+            root = root.args[0]
+
+        def leaf(of: Node) -> str | None:
+            if not _same(_of(of).shape, _of(root).shape):
+                return None
+            found = _written(chain, of, leaf)
+            if found is not None:
+                return found
+            for viewed in reversed(views):
+                target: Any = viewed.target
+                with graph.inserting_before(user):
+                    view_of = graph.call_function(target, (of, *viewed.args[1:]))
+                view_of.meta["val"] = target(_of(of), *viewed.args[1:])
+                of = view_of
+            return tensor(of)
+
+        def tensor(of: Node) -> str | None:
+            found = _operand(graph, chain.product, view, user, of)
+            return None if found is None else chain.tensor(found)
+
+        before = chain.lines.copy(), chain.tensors.copy()
+        found = leaf(root)
+        if found is not None and len(chain.tensors) <= MOST_TENSORS:
+            return found
+        chain.lines, chain.tensors = before
+    operand = _operand(graph, chain.product, view, user, node)
+    return None if operand is None else chain.tensor(operand)
 
 
 def _operand(graph: Graph, product: Node, view: Node | None, user: Node, operand: Node) -> Node | None:
@@ -231,18 +291,29 @@ def _operand(graph: Graph, product: Node, view: Node | None, user: Node, operand
 def _replace(graph: Graph, chain: Chain, last: Node) -> None:
     """Replace a chain that ends at an operator."""
     product, result = chain.product, _of(last)
-    if not result.is_contiguous():
-        return
-    a, b, addend = PRODUCTS[product.target](*product.args)
-    factors, rounded = _unrounded(a, b)
-    arguments = (*factors, addend if chain.adds else None, chain.tensors, chain.expression(), result.dtype)
-    options = {**product.kwargs, **({"rounded": rounded} if rounded is not None else {})}
     with graph.inserting_before(last):
-        fused = graph.call_function(torch.ops.torch_dml.product_then.default, arguments, options)
+        if product.target in PRODUCTS:
+            if not result.is_contiguous():
+                return
+            a, b, addend = PRODUCTS[product.target](*product.args)
+            factors, rounded = _unrounded(a, b)
+            fused = graph.call_function(
+                torch.ops.torch_dml.product_then.default,
+                (*factors, addend if chain.adds else None, chain.tensors, chain.expression(), result.dtype),
+                {**product.kwargs, **({"rounded": rounded} if rounded is not None else {})},
+            )
+        else:
+            if result.dtype != _of(product).dtype or not _same(result.stride(), _of(product).stride()):
+                return
+            image, weight, bias, stride, padding, dilation, _, _, groups = product.args
+            fused = graph.call_function(
+                torch.ops.torch_dml.convolution_then.default,
+                (image, weight, bias, stride, padding, dilation, groups, chain.tensors, chain.expression()),
+            )
         fused.meta.update(last.meta)
-        fused.meta["val"] = _of(product).new_empty(_of(product).shape, dtype=result.dtype)
         replacement = fused
         if chain.view is not None:
+            fused.meta["val"] = result.view(_of(product).shape)
             replacement = graph.call_function(aten.reshape.default, (fused, chain.view.args[1]))
             replacement.meta.update(last.meta)
     last.replace_all_uses_with(replacement)

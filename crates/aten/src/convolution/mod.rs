@@ -9,6 +9,7 @@
 //! [`depthwise`] computes the sums without a matrix product; 3 x 3 windows are computed with fewer
 //! multiplications where that is faster ([`winograd`]).
 
+pub mod epilogue;
 pub mod geometry;
 pub mod named;
 pub mod overrideable;
@@ -16,4 +17,4 @@ pub mod overrideable;
 use crate::operator::Operator;
 
 /// The overloads of this folder.
-pub const OPERATORS: &[&[Operator]] = &[named::OPERATORS, overrideable::OPERATORS];
+pub const OPERATORS: &[&[Operator]] = &[named::OPERATORS, overrideable::OPERATORS, epilogue::OPERATORS];

@@ -80,7 +80,7 @@ fn convolve(
     let single = input.dim() + 1 == weight.dim();
     let batched = if single { unsqueeze(input) } else { input.clone() };
     structured::check_given(out.given(), input.dtype)?;
-    let mut result = forward(call, &batched, weight, bias, &arguments)?;
+    let mut result = forward(call, &batched, weight, bias, &arguments, None)?;
     if single {
         result = call.host.view(&result, &result.as_strided(&result.sizes[1..], &result.strides[1..], 0))?;
     }

@@ -1,5 +1,6 @@
 //! The convolution operator to which all modules are reduced, and its gradients.
 
+use crate::matmul::product::expand;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::{check, group, matmul, operators};
@@ -9,6 +10,7 @@ use dml_compute::convolution::overrideable::{by_channels, empty};
 use dml_compute::convolution::passes;
 use dml_compute::convolution::winograd::choice::Pass;
 use dml_compute::movement::copy;
+use dml_compute::pointwise::expr::Expr;
 use dml_compute::view::View;
 use dml_compute::view::memory_format::is_channels_last;
 use dml_kernel::DType;
@@ -33,7 +35,7 @@ group!(for Arguments<'a> {
 });
 
 fn convolution(call: &mut Call, input: &View, weight: &View, bias: Option<&View>, arguments: Arguments) -> Result<()> {
-    let out = forward(call, input, weight, bias, &arguments)?;
+    let out = forward(call, input, weight, bias, &arguments, None)?;
     call.ret(out);
     Ok(())
 }
@@ -52,8 +54,20 @@ fn convolution_backward(
     Ok(())
 }
 
-/// Computes the convolution of `input` by `weight`, plus `bias`, as a new tensor.
-pub fn forward(call: &Call, input: &View, weight: &View, bias: Option<&View>, arguments: &Arguments) -> Result<View> {
+/// What becomes of a convolution's result: an expression of it, and of tensors that broadcast to
+/// it.
+pub type Then<'a> = (Expr, &'a [&'a View]);
+
+/// Computes the convolution of `input` by `weight`, plus `bias`, as a new tensor. Only a
+/// convolution that is not transposed may have an expression of its result.
+pub fn forward(
+    call: &Call,
+    input: &View,
+    weight: &View,
+    bias: Option<&View>,
+    arguments: &Arguments,
+    then: Option<Then>,
+) -> Result<View> {
     let geometry = crate::convolution::geometry::checked(input, weight, arguments)?;
     check_dtypes(call, input, weight)?;
     // What the CPU supports of integers: all plain convolutions, and others of int64.
@@ -94,7 +108,11 @@ pub fn forward(call: &Call, input: &View, weight: &View, bias: Option<&View>, ar
         if geometry.transposed {
             passes::backward_data(call, &geometry, &input, &weight, &out, bias)?;
         } else {
-            passes::forward(call, &geometry, &input, &weight, &out, bias)?;
+            let tensors = then.map_or(Ok(Vec::new()), |(_, tensors)| {
+                tensors.iter().map(|t| expand(t, &sizes)).collect::<Result<Vec<View>>>()
+            })?;
+            let then = then.map(|(expr, _)| (expr, &tensors[..]));
+            passes::forward_then(call, &geometry, &input, &weight, &out, bias, then)?;
         }
     }
     Ok(out)

@@ -4,11 +4,11 @@ use crate::matmul::matrix_operators::{batched_sizes, check_inner};
 use crate::matmul::product::{Added, check_scalar_types, check_sums, expand, prepare};
 use crate::operator::argument::{Out, Tensors};
 use crate::operator::call::Call;
-use crate::operator::error::{Error, Result};
+use crate::operator::error::Result;
+use crate::operator::expression;
 use crate::{check, group, operators};
 use dml_compute::matmul::product::Product;
 use dml_compute::scalar::Scalar;
-use dml_compute::text::expressions::expression;
 use dml_compute::view::View;
 use dml_kernel::DType;
 
@@ -43,12 +43,12 @@ fn product_then(
     let Sums { mat1: a, mat2: b, addend, beta, alpha } = sums;
     let dtypes = [a, b].map(|t| rounded.filter(|_| t.dtype == DType::F32).unwrap_or(t.dtype));
     check_scalar_types(dtypes[0], dtypes[1])?;
-    let computed = dtypes[0].compute();
-    for of in [a, b].into_iter().chain(addend).chain(tensors.iter().copied()).map(|t| t.dtype).chain([dtype]) {
+    let expr = expression::of_floats(call, then, dtypes[0], &tensors)?;
+    for of in [a, b].into_iter().chain(addend).map(|t| t.dtype).chain([dtype]) {
         check!(
-            of.is_float() && of.compute() == computed,
+            of.is_float() && of.compute() == dtypes[0].compute(),
             Type,
-            "product_then: {of} and {} are not both computed in {computed}",
+            "product_then: {of} and {} are not computed as the same type",
             dtypes[0]
         );
     }
@@ -59,13 +59,6 @@ fn product_then(
         check_inner(a, b)?;
         vec![a.sizes[0], b.sizes[1]]
     };
-    let expr = expression(then.unwrap_or_default()).map_err(|error| Error::Value(format!("product_then: {error}")))?;
-    check!(
-        expr.operands() == 1 + tensors.len() && expr.is_of_floats(),
-        Value,
-        "product_then: {} tensors are given to this expression, or it is not one of floats:\n{expr}",
-        tensors.len()
-    );
     let tensors = tensors.iter().map(|t| expand(t, &sizes)).collect::<Result<Vec<View>>>()?;
     let added = addend.map(|tensor| Added { tensor, beta, alpha });
     let (target, addend) = prepare(call, Out::New, dtype, &sizes, added)?;

@@ -5,6 +5,7 @@ pub mod call;
 pub mod conversion;
 pub mod device_type;
 pub mod error;
+pub mod expression;
 pub mod group;
 pub mod on_bits;
 pub mod route;

@@ -9,8 +9,7 @@ use crate::convolution::{depthwise, products, winograd};
 use crate::error::Result;
 use crate::movement::copy;
 use crate::pointwise::expr::Expr;
-use crate::pointwise::function::Function;
-use crate::pointwise::kernel::{self, Input};
+use crate::pointwise::kernel::{self, Operand};
 use crate::scalar::Scalar;
 use crate::view::{Dims, View};
 use dml_engine::Verdict;
@@ -21,8 +20,8 @@ pub fn forward(cx: &Context, g: &Geometry, inner: &View, weight: &View, out: &Vi
     forward_then(cx, g, inner, weight, out, bias, None)
 }
 
-/// [`forward`], and a function of each element of the result. Where the result is a matrix product
-/// that is computed before the result is stored.
+/// [`forward`], and an expression of the result and of tensors of its shape. Where the result is a
+/// matrix product that is computed before the result is stored.
 pub fn forward_then(
     cx: &Context,
     g: &Geometry,
@@ -30,11 +29,14 @@ pub fn forward_then(
     weight: &View,
     out: &View,
     bias: Option<&View>,
-    then: Option<&'static Function>,
+    then: Option<(Expr, &[View])>,
 ) -> Result<()> {
     let finish = |cx: &Context| match then {
         None => Ok(()),
-        Some(function) => kernel::run(cx, function, &[out], &[Input::Tensor(out.clone())], out.dtype),
+        Some((expr, tensors)) => {
+            let operands: Vec<_> = std::iter::once(out).chain(tensors).map(Operand::Tensor).collect();
+            kernel::run_expr(cx, expr, &[out], &operands, out.dtype)
+        }
     };
     if out.numel() == 0 {
         return Ok(());
@@ -54,8 +56,10 @@ pub fn forward_then(
         return finish(cx);
     }
     let mut product = products::forward(g, inner, weight, out, bias);
-    product.finish.then = then.map(|function| Expr::from(function).into());
-    product.run(cx)
+    product.finish.then = then.and_then(|(expr, tensors)| products::epilogue(g, out, expr, tensors));
+    let is_finished = product.finish.then.is_some();
+    product.run(cx)?;
+    if is_finished { Ok(()) } else { finish(cx) }
 }
 
 /// Computes the inner side from the outer side: the gradient of a convolution's input, and a

@@ -9,9 +9,10 @@
 
 use crate::convolution::geometry::Geometry;
 use crate::convolution::order::is_last;
-use crate::matmul::epilogue::{Bias, EpilogueOperands, Output, ResultTensor};
+use crate::matmul::epilogue::{Bias, EpilogueOperands, MOST_TENSORS, Output, ResultTensor, Then};
 use crate::matmul::operand::{Access, Axis, Digits, Memory, Pattern, PatternStrides, Source, Step, VECTOR, Window};
 use crate::matmul::problem::Problem;
+use crate::pointwise::expr::Expr;
 use crate::scalar::Scalar;
 use crate::view::View;
 use smallvec::{SmallVec, smallvec};
@@ -145,7 +146,7 @@ fn product(g: &Geometry, side: ProductOperand, weight: Source, image: Source) ->
     let bias = bias.map(|tensor| {
         let step = tensor.strides[0];
         let strides = if last { [group * step, 0, step] } else { [group * step, step, 0] };
-        Bias { tensor: ResultTensor { memory: tensor.into(), strides }, beta: Scalar::Int(1) }
+        Bias { tensor: ResultTensor::new(tensor.into(), strides), beta: Scalar::Int(1) }
     });
     let (size, a, b, strides, split) = if last {
         // The pixels of all images are contiguous.
@@ -161,6 +162,33 @@ fn product(g: &Geometry, side: ProductOperand, weight: Source, image: Source) ->
         then: None,
     };
     Problem { size, a, b, finish }
+}
+
+/// The epilogue of an expression of a result and of tensors of its shape. `None` if a tensor's
+/// pixels do not follow each other at one distance, or there are too many.
+pub fn epilogue(g: &Geometry, out: &View, expr: Expr, tensors: &[View]) -> Option<Then> {
+    let (group, last) = (if g.groups == 1 { 0 } else { g.outer.0 }, is_last(out));
+    let tensor = |t: &View| -> Option<ResultTensor> {
+        let spatial = &t.sizes[2..];
+        let steps = |d: usize| spatial[d + 1..].iter().product::<i64>();
+        let known = (0..spatial.len()).filter(|&d| spatial[d] > 1);
+        let pixel = known.clone().next_back().map_or(0, |d| t.strides[2 + d] / steps(d));
+        if !known.clone().all(|d| t.strides[2 + d] == pixel * steps(d)) {
+            return None;
+        }
+        let [image, channel] = [t.strides[0], t.strides[1]];
+        if !last {
+            let strides = [group * channel, channel, pixel];
+            return Some(ResultTensor { memory: t.into(), strides, slow: image });
+        }
+        let follows = t.sizes[0] == 1 || image == pixel * pixels(spatial);
+        follows.then(|| ResultTensor::new(t.into(), [group * channel, pixel, channel]))
+    };
+    let mut found = [None; MOST_TENSORS];
+    for (i, t) in tensors.iter().enumerate() {
+        *found.get_mut(i)? = Some(tensor(t)?);
+    }
+    Some(Then { expr, tensors: found })
 }
 
 /// Computes the outer side from the inner side: a convolution.

@@ -189,7 +189,7 @@ pub fn multiply(cx: &Context, [a, b]: [&View; 2], out: &View, update: Update) ->
     let apart = |t: &View| if batch == 1 { 0 } else { t.strides[0] };
     let strides = [apart(out), out.strides[1], out.strides[2]];
     let bias = (update != Update::Overwrite)
-        .then(|| Bias { tensor: ResultTensor { strides, memory: out.into() }, beta: Number::Int(1) });
+        .then(|| Bias { tensor: ResultTensor::new(out.into(), strides), beta: Number::Int(1) });
     let alpha = match update {
         Update::Overwrite => Number::Int(1),
         Update::Subtract => Number::Int(-1),

@@ -47,7 +47,7 @@ pub struct TensorAccess {
 }
 
 /// Maximum number of tensors that an expression has as operands beside the bias.
-pub const MOST_TENSORS: usize = 4;
+pub const MOST_TENSORS: usize = 6;
 
 /// An operand of an epilogue's expression.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -107,6 +107,8 @@ pub struct ResultTensor {
     pub memory: Memory,
     /// Strides in elements: of the batch, rows and columns; 0 where it is broadcast.
     pub strides: [i64; 3],
+    /// If n is two digits in the result, the stride of the slow one; `strides` has the fast one's.
+    pub slow: i64,
 }
 
 /// The addend of results.
@@ -119,6 +121,11 @@ pub struct Bias {
 }
 
 impl ResultTensor {
+    /// A tensor with these strides of the batch, rows and columns.
+    pub fn new(memory: Memory, strides: [i64; 3]) -> ResultTensor {
+        ResultTensor { memory, strides, slow: 0 }
+    }
+
     /// The memory from matrix `first` of the batch on.
     fn range(&self, first: i64) -> AddressRange {
         self.memory.skip(first * self.strides[0]).range()
@@ -166,7 +173,9 @@ impl EpilogueOperands {
             let split = out.split.is_none_or(|(size, stride)| multiples(&[size, stride], width));
             multiples(&[n], width) && aligned(out.memory, out.strides, width) && split
         };
-        let read_in = |t: &ResultTensor, width: u32| aligned(t.memory, t.strides, width);
+        let read_in = |t: &ResultTensor, width: u32| {
+            aligned(t.memory, t.strides, width) && (out.split.is_none() || multiples(&[t.slow], width))
+        };
         let bias_in = |width: u32| bias.is_some_and(|b| read_in(&b.tensor, width));
         let all_in = |width: u32| {
             (bias.is_none() || bias_in(width)) && tensors.iter().flatten().all(|tensor| read_in(tensor, width))
@@ -195,7 +204,11 @@ impl EpilogueOperands {
             None => m * sm + n * sn,
             Some(_) => self.out.memory.reach(),
         };
-        self.read().map(|t| m * t.strides[1] + n * t.strides[2]).fold(out, i64::max)
+        let read = |t: &ResultTensor| match self.out.split {
+            None => m * t.strides[1] + n * t.strides[2],
+            Some(_) => t.memory.reach(),
+        };
+        self.read().map(read).fold(out, i64::max)
     }
 
     /// The bias and the tensors.
@@ -236,8 +249,8 @@ pub struct EpilogueCode<'b, M = EpilogueMemory<'b>> {
     alpha: Option<Value<'b>>,
     /// Strides of the bias, and beta.
     bias: Option<([Value<'b>; 3], Value<'b>)>,
-    /// Strides of the tensors.
-    tensors: Vec<[Value<'b>; 3]>,
+    /// Strides of the tensors, and of n's slow digit.
+    tensors: Vec<([Value<'b>; 3], Option<Value<'b>>)>,
     memory: M,
 }
 
@@ -266,7 +279,10 @@ impl Parameter for Epilogue {
             (strides, InDType::declare(b, "beta", &sums))
         });
         let count = epilogue.tensors.iter().flatten().count();
-        let strides_of = |i: usize| ["batch", "m", "n"].map(|d| b.param(&format!("tensor{i}_{d}"), index));
+        let strides_of = |i: usize| {
+            let stride = |digit: &str| b.param(&format!("tensor{i}_{digit}"), index);
+            (["batch", "m", "n"].map(stride), epilogue.split_n.then(|| stride("slow")))
+        };
         let tensors = (0..count).map(strides_of).collect();
         EpilogueCode { epilogue, index, strides, split, alpha, bias, tensors, memory: () }
     }
@@ -295,6 +311,9 @@ impl Parameter for Epilogue {
         }
         for tensor in tensors.iter().flatten() {
             <[Index; 3]>::pass(&tensor.strides, index, block);
+            if epilogue.split_n {
+                Index::pass(&tensor.slow, index, block);
+            }
         }
     }
 }
@@ -326,9 +345,12 @@ impl<'b> EpilogueCode<'b> {
         }
         let EpilogueMemory { out, bias, tensors, origin } = &mut self.memory;
         *out = out.offset(elements);
-        let read = bias.iter_mut().zip(self.bias.iter().map(|(strides, _)| strides));
-        for (pointer, strides) in read.chain(tensors.iter_mut().zip(&self.tensors)) {
+        if let (Some(pointer), Some((strides, _))) = (bias, &self.bias) {
             *pointer = pointer.offset(rows(*strides) + at(n, strides[2]));
+        }
+        for (pointer, (strides, slow)) in tensors.iter_mut().zip(&self.tensors) {
+            let columns = if slow.is_none() { at(n, strides[2]) } else { n.like(0.0).cast(ScalarType::U64) };
+            *pointer = pointer.offset(rows(*strides) + columns);
         }
         *origin = [m, n];
     }
@@ -338,16 +360,28 @@ impl<'b> EpilogueCode<'b> {
     fn load(
         &self,
         pointer: Pointer<'b>,
-        strides: &[Value<'b>; 3],
+        (strides, slow): (&[Value<'b>; 3], Option<Value<'b>>),
         wide: bool,
         [m, n]: [Value<'b>; 2],
         count: usize,
     ) -> Vec<Value<'b>> {
-        let at = |n: Value<'b>| m.cast(self.index) * strides[1] + n.cast(self.index) * strides[2];
+        let at = |n: Value<'b>| m.cast(self.index) * strides[1] + self.column(n, strides[2], slow);
         if wide && count > 1 {
             pointer.load_chunk(at(n) >> count.ilog2(), count as u32)
         } else {
             (0..count as u32).map(|j| pointer.load(at(n + j))).collect()
+        }
+    }
+
+    /// The offset of column `n` of the tile, or of the result if there is a stride of n's slow
+    /// digit.
+    fn column(&self, n: Value<'b>, stride: Value<'b>, slow: Option<Value<'b>>) -> Value<'b> {
+        match (self.split, slow) {
+            (Some((size, _)), Some(slow)) => {
+                let (high, low) = size.divide(self.memory.origin[1] + n);
+                high.cast(self.index) * slow + low.cast(self.index) * stride
+            }
+            _ => n.cast(self.index) * stride,
         }
     }
 
@@ -361,14 +395,15 @@ impl<'b> EpilogueCode<'b> {
             Operand::Alpha => all(self.alpha),
             Operand::Bias => match (self.memory.bias, &self.bias) {
                 (Some(pointer), Some((strides, _))) => {
-                    self.load(pointer, strides, self.epilogue.bias_wide, [m, n], sums.len())
+                    self.load(pointer, (strides, None), self.epilogue.bias_wide, [m, n], sums.len())
                 }
                 _ => Vec::new(),
             },
             Operand::Beta => all(self.bias.map(|(_, beta)| beta)),
             Operand::Tensor(i) => {
                 let wide = self.epilogue.tensors[i].is_some_and(|tensor| tensor.wide);
-                let loaded = self.load(self.memory.tensors[i], &self.tensors[i], wide, [m, n], sums.len());
+                let (strides, slow) = &self.tensors[i];
+                let loaded = self.load(self.memory.tensors[i], (strides, *slow), wide, [m, n], sums.len());
                 loaded.into_iter().map(|element| element.cast(sums[0].scalar())).collect()
             }
         })
@@ -383,13 +418,7 @@ impl<'b> EpilogueCode<'b> {
             let n = n + i as u32;
             let store = || {
                 let results = self.results(m, n, part);
-                let column = match self.split {
-                    None => n.cast(self.index) * self.strides[2],
-                    Some((size, slow)) => {
-                        let (high, low) = size.divide(self.memory.origin[1] + n);
-                        high.cast(self.index) * slow + low.cast(self.index) * self.strides[2]
-                    }
-                };
+                let column = self.column(n, self.strides[2], self.split.map(|(_, slow)| slow));
                 let offset = m.cast(self.index) * self.strides[1] + column;
                 if part.len() > 1 {
                     self.memory.out.store_chunk(offset >> part.len().ilog2(), &results);

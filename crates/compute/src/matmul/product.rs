@@ -98,7 +98,7 @@ impl<'t> Product<'t> {
 
 /// The epilogue of an expression of at most [`MOST_TENSORS`] tensors.
 fn epilogue(expr: Expr, tensors: &[View]) -> Then {
-    let tensor = |t: &View| ResultTensor { memory: t.into(), strides: result_strides(t) };
+    let tensor = |t: &View| ResultTensor::new(t.into(), result_strides(t));
     Then { expr, tensors: std::array::from_fn(|i| tensors.get(i).map(tensor)) }
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn multiply_into(
         kernel::run(cx, &SCALE, &[target], &inputs, out.dtype)?;
     } else {
         let bias = addend.map(|(tensor, beta)| {
-            let tensor = ResultTensor { strides: result_strides(&tensor), memory: (&tensor).into() };
+            let tensor = ResultTensor::new((&tensor).into(), result_strides(&tensor));
             Bias { tensor, beta }
         });
         let output = Output { strides: result_strides(target), memory: target.into(), split: None };

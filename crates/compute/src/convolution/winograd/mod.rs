@@ -155,7 +155,7 @@ fn range_flags(cx: &Context) -> Result<[AddressRange; 2]> {
 
 /// The epilogue of sums that are stored to `memory`, or added to the numbers there.
 fn sums(memory: &View, strides: [i64; 3], added: bool) -> EpilogueOperands {
-    let bias = added.then(|| Bias { tensor: ResultTensor { memory: memory.into(), strides }, beta: Scalar::Int(1) });
+    let bias = added.then(|| Bias { tensor: ResultTensor::new(memory.into(), strides), beta: Scalar::Int(1) });
     let out = Output { memory: memory.into(), strides, split: None };
     EpilogueOperands { out, alpha: Scalar::Int(1), bias, then: None }
 }

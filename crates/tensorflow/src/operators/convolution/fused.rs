@@ -107,7 +107,15 @@ impl Fused {
             Some(Activation::Function(function)) if self.bias && !self.addend => Some(function),
             _ => None,
         };
-        passes::forward_then(&cx, &g, &images, &c.weight(&filter), &result, bias.as_ref(), at_once)?;
+        passes::forward_then(
+            &cx,
+            &g,
+            &images,
+            &c.weight(&filter),
+            &result,
+            bias.as_ref(),
+            at_once.map(|function| (function.into(), &[][..])),
+        )?;
         let over = |function: &'static Function, more: Option<Input>| -> Result<()> {
             let operands: Vec<Input> = [Input::Tensor(out.clone())].into_iter().chain(more).collect();
             Ok(kernel::run(&cx, function, &[&out], &operands, out.dtype)?)
