@@ -40,6 +40,23 @@ def test_reductions_by_index(include_self: bool) -> None:
         assert same_bits(compiled(function)(x, i, y), function(x, i, y))
 
 
+def test_an_index_that_is_an_expression() -> None:
+    def rolled(x: torch.Tensor) -> torch.Tensor:
+        return x.roll(1, -1) + x[torch.arange(2, device=x.device) % x.shape[0], :1]
+
+    x = torch.randn(2, 5, device="dml")
+    assert same_bits(compiled(rolled, dynamic=True)(x), rolled(x))
+
+    def beyond(x: torch.Tensor) -> torch.Tensor:
+        return x[torch.arange(4, device=x.device) + 1]
+
+    run = compiled(beyond, dynamic=True)
+    assert same_bits(run(torch.arange(5.0, device="dml")), torch.arange(1.0, 5))
+    with pytest.raises((IndexError, RuntimeError), match="index 4 is out of bounds"):
+        run(torch.arange(4.0, device="dml"))
+        torch.accelerator.synchronize()
+
+
 @pytest.mark.parametrize("index", [6, -7])
 def test_an_index_out_of_range_is_an_error(index: int) -> None:
     run = compiled(lambda x, i: x[i] + 1)

@@ -91,6 +91,12 @@ def test_copies_broadcast() -> None:
     assert_same(target.copy_(torch.tensor(2)), torch.full((3, 4), 2.0))
     with pytest.raises(RuntimeError, match=r"4.*must match.*5|5.*must match.*4"):
         target.copy_(torch.ones(5, device="dml"))
+    for shape, source in (((5,), (1, 1, 5)), ((1, 5), (3, 5)), ((), (1,))):
+        for device in ("cpu", "dml"):
+            with pytest.raises(
+                RuntimeError, match=r"output with shape \[.*\] doesn't match the broadcast shape \[.*\]"
+            ):
+                torch.zeros(shape, device="dml").copy_(torch.ones(source, device=device))
     with pytest.raises(RuntimeError, match="single memory location"):
         torch.zeros(1, device="dml").expand(3).copy_(torch.ones(3, device="dml"))
 

@@ -16,12 +16,14 @@ from torch._inductor.codegen.simd import IterationRangesEntry, SIMDKernel
 from torch._inductor.ir import ReductionHint
 from torch._inductor.utils import IndentedBuffer
 from torch._inductor.virtualized import V
+from torch.utils._sympy import functions
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from torch_dml.inductor.errors import MissingKernelError
 from torch_dml.inductor.index_expressions import IndexWriter
+from torch_dml.inductor.lanes import Accesses, Repeated, distance, lanes_of
 from torch_dml.inductor.overrides import DmlOverrides, converted, rounded
 from torch_dml.inductor.reductions import Reduction, reduction
 from torch_dml.inductor.types import computed, is_narrow, stored
@@ -29,6 +31,8 @@ from torch_dml.inductor.values import Place, TextCSE, TextVariable, constant
 
 # Invocations of a workgroup.
 WORKGROUP = 256
+# What is no integer in an index expression.
+FRACTIONS = (functions.FloatTrueDiv, functions.IntTrueDiv, functions.FloatPow, functions.ToFloat)
 # Along the innermost dimension of a pointwise kernel of two dimensions or more, whose workgroups
 # are tiles.
 TILE = 32
@@ -75,12 +79,20 @@ class DmlKernel(SIMDKernel[TextVariable]):
         self.numbers = itertools.count()
         # Indices that were checked, by the names of their values, and whether errors are reported.
         self.held: dict[str, str] = {}
+        # Conditions under which indices that are no such values are in range.
+        self.inside: list[str] = []
         self.reports = False
+        # Loads and stores of a pointwise kernel of one dimension.
+        self.accesses = Accesses()
+        # The text of the same kernel with several elements for an invocation, and how many.
+        self.wide: tuple[str, int] | None = None
         # The values of the dimensions' indices.
         self.positions: dict[str, str] = {}
         self.rows = self._share_rows() if self.inside_reduction else None
         self.header = IndentedBuffer()
         self.parameters: list[str] = []
+        # Parameters that are fractions of sizes, by expression and type.
+        self.fractions: dict[tuple[sympy.Expr, str], str] = {}
         self._write_positions()
 
     # ---- what Inductor asks
@@ -269,9 +281,13 @@ class DmlKernel(SIMDKernel[TextVariable]):
                 ranges[free] = self.cse.varname_map[free.name].bounds
         return IndexWriter(dtype, symbol, lambda: ranges, define).write(expr)
 
-    def index_value(self, expr: sympy.Expr) -> TextVariable:
-        """Return an index expression as a value: of 64 bits, if that is what its bounds need."""
+    def index_value(self, expr: sympy.Expr, dtype: torch.dtype) -> TextVariable:
+        """Return an index expression as a value: of 64 bits, if that is what its bounds need, or of
+        a dtype of floats, if it is a fraction.
+        """
         expr = self.prepare_indexing(expr)
+        if dtype.is_floating_point and expr.has(*FRACTIONS):
+            return self._fraction(expr, dtype)
         ranges = self._ranges()
         unknown = ValueRanges(-int_oo, int_oo)
         bounds = bound_sympy(expr, {symbol: ranges.get(symbol, unknown) for symbol in expr.free_symbols})
@@ -283,14 +299,27 @@ class DmlKernel(SIMDKernel[TextVariable]):
         value.number = None
         return value
 
+    def _fraction(self, expr: sympy.Expr, dtype: torch.dtype) -> TextVariable:
+        """Return an expression of sizes, which the host computes."""
+        if not all(symbol_is_type(symbol, (SymT.SIZE, SymT.PRECOMPUTED_SIZE)) for symbol in expr.free_symbols):
+            raise MissingKernelError(f"a fraction of indices: {expr}")
+        name = self.fractions.setdefault((expr, computed(dtype)), f"fraction{len(self.fractions)}")
+        value = constant(0, dtype)
+        value.text = value.name = f"%{name}"
+        value.number = None
+        return value
+
     def _element(self, index: sympy.Expr, buffer: IndentedBuffer) -> str:
         """Return the index of an element, as `load` and `store` take it; outside of a mask, of the
         first one.
         """
         at = self._write_index(index, buffer)
         kind = self._index
-        if self._load_mask is not None:
-            at = self._define(buffer, f"select {self._load_mask.text}, {at}, 0:{kind}", kind)
+        place = self.place_of(buffer)
+        defined = {text: self.cse.varname_map[text.removeprefix("%")].place for text in self.inside}
+        conditions = [text for text in self.inside if defined[text].is_visible_at(place)]
+        for condition in [*conditions, *([self._load_mask.text] if self._load_mask is not None else [])]:
+            at = self._define(buffer, f"select {condition}, {at}, 0:{kind}", kind)
         return at if kind == "i64" else self._define(buffer, f"bitcast {at}", "u32")
 
     def _define(self, buffer: IndentedBuffer, instruction: str, kind: str) -> str:
@@ -309,6 +338,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
         if not (lower or upper):
             return
         self.reports = True
+        checked, expr = str(expr), self.prepare_indexing(expr)
         define, kind = functools.partial(self._define, self.compute), self._index
         at, limit = self._write_index(expr, self.compute), self._write_index(size, self.compute)
         checks = [define(f"ge {at}, 0:{kind}", "bool")] if lower else []
@@ -319,13 +349,16 @@ class DmlKernel(SIMDKernel[TextVariable]):
         else:
             outside = define(f"not {inside}", "bool")
         self.compute.splice(_report(next(self.numbers), outside, at, limit, kind))
-        self.held[str(expr)] = define(f"select {inside}, {at}, 0:{kind}", kind)
+        if isinstance(expr, sympy.Symbol) and symbol_is_type(expr, SymT.TMP):
+            self.held[checked] = define(f"select {inside}, {at}, 0:{kind}", kind)
+        else:
+            self.inside.append(inside)
 
     # ---- loads and stores
 
     def _buffer_for(self, index: sympy.Expr) -> IndentedBuffer:
         """Return where a load belongs: outside the loop, if it does not depend on its position."""
-        if not self._in_loop() or self._load_mask is not None:
+        if not self._in_loop() or self._load_mask is not None or self.inside:
             return self.compute
         for symbol in index.free_symbols:
             if symbol_is_type(symbol, SymT.TMP):
@@ -345,9 +378,24 @@ class DmlKernel(SIMDKernel[TextVariable]):
         at = self._element(index, buffer)
         load = f"load @{memory}[{at}]"
         if not is_narrow(dtype):
-            return self.cse.generate(buffer, load, dtype=dtype)
+            value = self.cse.generate(buffer, load, dtype=dtype)
+            self._note(value.text, index, dtype)
+            return value
         word = self.cse.generate(buffer, load, dtype=torch.uint32)
+        self._note(word.text, index, dtype)
         return self.cse.generate(buffer, f"decode_{stored(dtype)} {word.text}", dtype=dtype)
+
+    def _note(self, key: str, index: sympy.Expr, dtype: torch.dtype) -> None:
+        """Note a load or a store of a pointwise kernel of one dimension."""
+        if self.rows is not None or list(self._widths) != ["x"]:
+            return
+        apart = None
+        if self._load_mask is None and not self.inside:
+            tree = next(tree for tree in self.range_trees if tree.prefix == "x")
+            entries = {symbol: (entry.divisor, entry.length) for symbol, entry in self.range_tree_nodes.items()}
+            entries[tree.index_sym()] = (sympy.S.One, tree.numel)
+            apart = distance(index, entries)
+        self.accesses.add(key, apart, dtype)
 
     def _encoded(self, value: TextVariable, dtype: torch.dtype) -> str:
         """Return the element to store of a value."""
@@ -381,6 +429,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
             line = f"%old{next(self.numbers)}: {computed(dtype)} = atomic_add @{memory}[{at}], {element}"
         elif mode is None:
             line = f"store @{memory}[{at}], {element}"
+            self._note(f"{memory} {at}", index, dtype)
         else:
             raise MissingKernelError(f"stores by {mode}")
         self.compute.writeline(DeferredLine(name, f"if {guard} {{ {line} }}" if guard else line))
@@ -572,6 +621,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
         for variable in self.cse.varname_map.values():
             if variable.place == Place.BEHIND:
                 variable.place = Place.BODY
+        self.inside.clear()
         for buffer in (self.indexing_code, self.compute, self.behind):
             buffer.clear()
 
@@ -600,13 +650,16 @@ class DmlKernel(SIMDKernel[TextVariable]):
             else:
                 lines.append(f"param %{name}: {self._index}")
         lines += [f"param %{prefix}numel: {self._index}" for prefix in self.parameters]
+        lines += [f"param %{name}: {kind}" for (_, kind), name in self.fractions.items()]
         return [*lines, "output @fault: u32", "param %fault_number: u32"] if self.reports else lines
 
     def codegen_kernel(self, name: str | None = None) -> str:
-        """Return the text."""
+        """Return the text, and keep that of `wide`."""
+        name = name or "KERNEL_NAME"
         self.codegen_body()
+        self.wide = self._wide_text(name)
         code = IndentedBuffer()
-        code.writeline(f"kernel {name or 'KERNEL_NAME'} [{WORKGROUP}, 1, 1] {{")
+        code.writeline(f"kernel {name} [{WORKGROUP}, 1, 1] {{")
         with code.indent():
             code.writelines(self._declared())
             code.splice(self.declarations)
@@ -614,6 +667,39 @@ class DmlKernel(SIMDKernel[TextVariable]):
             code.splice(self.body)
         code.writeline("}")
         return code.getvalue()
+
+    def _wide_text(self, name: str) -> tuple[str, int] | None:
+        """Return the text of a kernel whose invocations have several elements, and how many; None
+        if there is no use for it.
+        """
+        if self.rows is not None or list(self._widths) != ["x"] or self.reports:
+            return None
+        body = self.body.getvalue()
+        lanes = lanes_of(body, self.accesses, V.graph.sizevars.simplify(self.numels["x"]))
+        if lanes == 1:
+            return None
+        kind = self._index
+        signed = "bitcast" if kind == "i32" else "convert"
+        code = IndentedBuffer()
+        code.writeline(f"kernel {name}_{lanes} [{WORKGROUP}, 1, 1] {{")
+        with code.indent():
+            code.writelines(self._declared())
+            code.writelines(
+                [
+                    "%above: u32 = mul group.y, groups.x",
+                    "%group: u32 = add %above, group.x",
+                    f"%xgroup: {kind} = {signed} %group",
+                    f"%xfirst: {kind} = mul %xgroup, {WORKGROUP * lanes}:{kind}",
+                    f"%xlocal: {kind} = {signed} local.x",
+                    f"%xwithin: {kind} = mul %xlocal, {lanes}:{kind}",
+                    f"%xindex: {kind} = add %xfirst, %xwithin",
+                    f"%xoutside: bool = ge %xindex, {self._numel('x')}",
+                    "if %xoutside { return }",
+                ]
+            )
+            code.writelines(Repeated(body.splitlines(), self.accesses, lanes, kind).text())
+        code.writeline("}")
+        return code.getvalue(), lanes
 
     def call_kernel(self, name: str, node: Any = None, deallocate_ws: bool = True) -> None:
         """Write the call into the wrapper."""
@@ -631,6 +717,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
                 arguments.append(str(argument))
         numels = {tree.prefix: tree.numel for tree in self.range_trees}
         arguments += [self.pexpr(numels[prefix]) for prefix in self.parameters]
+        arguments += [self.pexpr(expr) for expr, _ in self.fractions]
         arguments.append(f"groups={self.pexpr(self.groups())}")
         wrapper.writeline(f"{name}({', '.join(arguments)})")
 

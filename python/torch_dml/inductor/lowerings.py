@@ -17,10 +17,16 @@ from torch_dml.inductor.errors import MissingKernelError
 
 aten = torch.ops.aten
 
-# Which write to elements by index: several may write to one. And those whose order is a number of
-# the host.
+# Which write to elements by index: several may write to one. Those whose order is a number of the
+# host. And means over windows, whose sums Inductor would round after each element.
 CALLED = [
+    aten._adaptive_avg_pool2d.default,
+    aten._adaptive_avg_pool3d.default,
     aten._unsafe_masked_index_put_accumulate.default,
+    aten.avg_pool2d.default,
+    aten.avg_pool2d_backward.default,
+    aten.avg_pool3d.default,
+    aten.avg_pool3d_backward.default,
     aten.polygamma.default,
     aten.special_polygamma.default,
     aten.scatter.src,

@@ -305,7 +305,7 @@ class DmlOverrides(OpOverrides):
 
     @staticmethod
     def index_expr(expr: sympy.Expr, dtype: torch.dtype) -> TextVariable:
-        return converted(V.kernel.index_value(expr), dtype)
+        return converted(V.kernel.index_value(expr, dtype), dtype)
 
     # Torch 2.15's, for values that are no indices.
     value_expr = index_expr

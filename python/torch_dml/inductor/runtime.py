@@ -19,6 +19,8 @@ _NUMBERS = {"i32": "i4x", "u32": "I4x", "i64": "q", "u64": "Q", "f32": "f4x", "f
 _GROUPS = struct.Struct("=3I")
 # What every adapter has room for in a dimension.
 MOST_GROUPS = 65535
+# Of the longest vectors, in bytes.
+ALIGNMENT = 16
 
 
 @functools.cache
@@ -49,9 +51,14 @@ class Program:
     that.
     """
 
-    def __init__(self, text: str) -> None:
-        """Parse a text and begin to compile it for the current device."""
-        self.kernel = Kernel(text)
+    def __init__(self, text: str, wide: tuple[str, int] | None) -> None:
+        """Parse a text and begin to compile it for the current device. `wide` is the text of the
+        same kernel for tensors whose addresses are multiples of `ALIGNMENT`, and how many elements
+        its invocations have; then the other is only compiled if it is needed.
+        """
+        self.kernel = Kernel(text if wide is None else wide[0])
+        self._other = text
+        self._lanes = 1 if wide is None else wide[1]
         params = self.kernel._params
         self._tensors = [param["kind"] != "param" for param in params]
         kinds = ["Q" if param["kind"] != "param" else _NUMBERS[param["dtype"]] for param in params]
@@ -66,16 +73,28 @@ class Program:
         values = [x.data_ptr() if t else x for x, t in zip(arguments, self._tensors, strict=False)]
         if self._reports:
             values += _index_fault(device)
-        counts = _packed(groups)
-        status = self._launch(device, self.kernel._handle(device), self._pack(*values), self._count, counts)
+        kernel, lanes = self.kernel, self._lanes
+        if lanes > 1:
+            bits = 0
+            for value, is_tensor in zip(values, self._tensors, strict=True):
+                bits |= value if is_tensor else 0
+            if bits % ALIGNMENT:
+                kernel, lanes = _kernel(self._other), 1
+        counts = _packed(-(-groups // lanes))
+        status = self._launch(device, kernel._handle(device), self._pack(*values), self._count, counts)
         if status != 0:
             raise engine.error_of("dml_launch_values", status)
 
 
 @functools.lru_cache(maxsize=4096)
-def kernel(text: str) -> Program:
+def _kernel(text: str) -> Kernel:
+    return Kernel(text)
+
+
+@functools.lru_cache(maxsize=4096)
+def kernel(text: str, wide: tuple[str, int] | None = None) -> Program:
     """Return a kernel, the same for the same text."""
-    return Program(text)
+    return Program(text, wide)
 
 
 def empty_strided(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:

@@ -42,7 +42,12 @@ class DmlScheduling(SIMDScheduling):
             wrapper.src_to_kernel[src_code] = name
             origins, detailed = get_kernel_metadata(node_schedule, wrapper)
             text = src_code.replace("KERNEL_NAME", name)
-            wrapper.define_kernel(name, f"dml_kernel('''\n{text}''')", f"{origins}\n{detailed}", gpu=False)
+            call = f"dml_kernel('''\n{text}''')"
+            if kernel.wide is not None:
+                wide, lanes = kernel.wide
+                wide = wide.replace("KERNEL_NAME", name)
+                call = f"dml_kernel('''\n{text}''', wide=('''\n{wide}''', {lanes}))"
+            wrapper.define_kernel(name, call, f"{origins}\n{detailed}", gpu=False)
         return wrapper.src_to_kernel[src_code]
 
 

@@ -6,6 +6,8 @@ import math
 
 import torch
 
+from torch_dml.inductor.errors import MissingKernelError
+
 # A dtype's name in memory, and the type of a value that is computed with.
 _STORED: dict[torch.dtype, tuple[str, str]] = {
     torch.bool: ("bool", "bool"),
@@ -28,14 +30,20 @@ _STORED: dict[torch.dtype, tuple[str, str]] = {
 }
 
 
+def _of(dtype: torch.dtype) -> tuple[str, str]:
+    if dtype not in _STORED:
+        raise MissingKernelError(f"elements of {dtype}")
+    return _STORED[dtype]
+
+
 def stored(dtype: torch.dtype) -> str:
     """Return a dtype's name in memory: `bf16`."""
-    return _STORED[dtype][0]
+    return _of(dtype)[0]
 
 
 def computed(dtype: torch.dtype) -> str:
     """Return the type of a dtype's values in a kernel: `f32` of bfloat16."""
-    return _STORED[dtype][1]
+    return _of(dtype)[1]
 
 
 def is_known(dtype: torch.dtype) -> bool:

@@ -65,14 +65,7 @@ fn copy_lists(call: &mut Call, to: Tensors, from: OptTensors, non_blocking: bool
     let mut copies = Vec::with_capacity(to.len());
     for (to, from) in pairs() {
         call.check_place(from)?;
-        let sizes = call.broadcast(&from.sizes, &to.sizes)?;
-        check!(
-            sizes == to.sizes,
-            Runtime,
-            "output with shape {:?} doesn't match the broadcast shape {:?}",
-            to.sizes.as_slice(),
-            sizes.as_slice()
-        );
+        copies::check_broadcasts(call, from, to)?;
         overlap::check_internal(to)?;
         copies.push(copy::as_bits(from, to));
     }

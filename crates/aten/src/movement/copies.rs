@@ -39,9 +39,22 @@ fn copy_from(call: &mut Call, AnyTensor(src): AnyTensor, AnyTensor(dst): AnyTens
     Ok(())
 }
 
+/// Checks that a tensor broadcasts to the shape of one that it is copied to.
+pub fn check_broadcasts(call: &Call, src: &View, dst: &View) -> Result<()> {
+    let sizes = call.broadcast(&src.sizes, &dst.sizes)?;
+    check!(
+        sizes == dst.sizes,
+        Runtime,
+        "output with shape {:?} doesn't match the broadcast shape {:?}",
+        dst.sizes.as_slice(),
+        sizes.as_slice()
+    );
+    Ok(())
+}
+
 /// Copies on one device; `src` broadcasts to `dst`, which may not be expanded.
 pub fn checked_copy(call: &Call, src: &View, dst: &View) -> Result<()> {
-    call.broadcast(&src.sizes, &dst.sizes)?;
+    check_broadcasts(call, src, dst)?;
     overlap::check_internal(dst)?;
     Ok(copy::device_copy(call, src, dst)?)
 }
@@ -55,6 +68,7 @@ pub fn copy_tensor(call: &Call, src: &View, dst: &View, wait: bool) -> Result<()
     match (src.location, dst.location) {
         (Location::Device(a), Location::Device(b)) if a == b => checked_copy(call, src, dst)?,
         (Location::Device(_), Location::Device(b)) => {
+            check_broadcasts(call, src, dst)?;
             let mut bytes = vec![0; src.numel() as usize * src.element_size() as usize];
             read_back(call, src, &mut bytes, true)?;
             let other = dml_engine::device(b as usize)?;
