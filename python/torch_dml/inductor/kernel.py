@@ -62,6 +62,8 @@ class DmlKernel(SIMDKernel[TextVariable]):
     overrides = DmlOverrides  # type: ignore[assignment]
     pexpr = PythonPrinter().doprint
     cse: TextCSE
+    # Invocations of a workgroup.
+    workgroup = WORKGROUP
 
     def __init__(self, tiling: dict[str, sympy.Expr], **options: Any) -> None:
         """Begin a kernel over these dimensions."""
@@ -606,7 +608,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
         """Return the text."""
         self.codegen_body()
         code = IndentedBuffer()
-        code.writeline(f"kernel {name or 'KERNEL_NAME'} [{WORKGROUP}, 1, 1] {{")
+        code.writeline(f"kernel {name or 'KERNEL_NAME'} [{self.workgroup}, 1, 1] {{")
         with code.indent():
             code.writelines(self._declared())
             code.splice(self.declarations)

@@ -1,0 +1,242 @@
+"""The lowerings of flex_attention and of its backward pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import sympy
+import torch
+from torch._inductor import lowering
+from torch._inductor.ir import ExternKernel, IRNode, TensorBox, convert_shape_to_inductor
+from torch._inductor.virtualized import V
+from torch.utils._ordered_set import OrderedSet
+
+from torch_dml.inductor.errors import MissingKernelError
+from torch_dml.inductor.flex_attention.call import FlexCall
+from torch_dml.inductor.flex_attention.functions import (
+    GRADIENT,
+    POSITION,
+    SCORE,
+    Contribution,
+    Result,
+    lowered,
+)
+from torch_dml.inductor.flex_attention.kernel import Blocks, Outputs, Problem, Role
+
+aten = torch.ops.aten
+
+
+def flex_attention(
+    query: TensorBox,
+    key: TensorBox,
+    value: TensorBox,
+    score: Any,
+    block_mask: tuple[Any, ...],
+    scale: Any,
+    kernel_options: dict[str, Any],
+    score_captured: Sequence[Any] = (),
+    mask_captured: Sequence[Any] = (),
+) -> tuple[TensorBox, ...]:
+    """Return the output, and of each query the base-2 logarithm of the sum of exponentials and the
+    largest score times the same factor.
+    """
+    call = _Call(query, key, value, score, block_mask, scale, score_captured, mask_captured)
+    out, saved, largest = results = tuple(_like(fake) for fake in V.graph.current_node.meta["val"])
+    call.launch(call.problem(), Role.OUTPUT, Outputs(*map(_node, (out, saved, largest))))
+    return results
+
+
+def flex_attention_backward(
+    query: TensorBox,
+    key: TensorBox,
+    value: TensorBox,
+    out: TensorBox,
+    saved: TensorBox,
+    gradient: TensorBox | None,
+    saved_gradient: TensorBox | None,
+    score: Any,
+    joint: Any,
+    block_mask: tuple[Any, ...],
+    scale: Any,
+    kernel_options: dict[str, Any],
+    score_captured: Sequence[Any] = (),
+    mask_captured: Sequence[Any] = (),
+) -> tuple[Any, ...]:
+    """Return the gradients of query, key and value, and those of the captured tensors."""
+    call = _Call(query, key, value, score, block_mask, scale, score_captured, mask_captured)
+    device, dtype = query.get_device(), call.dtype
+    if gradient is None:
+        gradient = lowering.lowerings[aten.mul](out, 0)
+    deltas = _deltas(out, gradient, saved_gradient, dtype)
+    names = [SCORE, *POSITION, GRADIENT]
+    of_score, *rest = lowered(joint.graph_module, names, call.score_captured, device, dtype)
+    problem = call.problem(_node(gradient), _node(saved), _node(deltas), of_score)
+
+    *fakes, of_captured = V.graph.current_node.meta["val"]
+    results = [_like(fake) for fake in fakes]
+    sums = [
+        _Captured(x, fake, query, key, dtype) if isinstance(x, TensorBox) and result is not None else None
+        for x, fake, result in zip(score_captured, of_captured, _of_captured(rest), strict=True)
+    ]
+    added: list[tuple[Contribution, IRNode, IRNode]] = []
+    for captured, result in zip(sums, _of_captured(rest), strict=True):
+        if captured is not None:
+            added += captured.contributions(result)
+    for role, result in zip(Role.__members__.values(), [None, *results], strict=True):
+        if result is not None:
+            contributions = added if role == Role.QUERY_GRADIENT else ()
+            call.launch(problem, role, Outputs(_node(result), contributions=contributions))
+    return (*results, tuple(None if captured is None else captured.gradient() for captured in sums))
+
+
+def _of_captured(rest: Sequence[Result]) -> Sequence[Result]:
+    """Return the results for captured tensors, behind those for a score's position."""
+    return rest[len(POSITION) :]
+
+
+class _Call:
+    """What the forward and the backward pass have in common."""
+
+    def __init__(
+        self,
+        query: TensorBox,
+        key: TensorBox,
+        value: TensorBox,
+        score: Any,
+        block_mask: tuple[Any, ...],
+        scale: Any,
+        score_captured: Sequence[Any],
+        mask_captured: Sequence[Any],
+    ) -> None:
+        """Lower the functions."""
+        device = query.get_device()
+        self.dtype = torch.promote_types(query.get_dtype(), torch.float32)
+        self.query, self.key, self.value = (_node(x) for x in (query, key, value))
+        self.score_captured = [_captured(x, device) for x in score_captured]
+        self.mask_captured = [_captured(x, device) for x in mask_captured]
+        for x in (query, key, value):
+            V.graph.sizevars.guard_int(x.get_size()[-1])
+        self.scale = _number(scale)
+        names = [SCORE, *POSITION]
+        (self.score,) = lowered(score.graph_module, names, self.score_captured, device, self.dtype)
+        (self.mask,) = lowered(block_mask[-1].graph_module, POSITION, self.mask_captured, device, self.dtype)
+        sizes = [V.graph.sizevars.guard_int(size) for size in block_mask[-3:-1]]
+        lists = [None if x is None else _node(x) for x in block_mask[2:10]]
+        self.blocks = _blocks(sizes, lists[:4]), _blocks(sizes[::-1], lists[4:])
+
+    def problem(self, *backward: Any) -> Problem:
+        """Return the problem."""
+        by_rows, by_columns = self.blocks
+        assert by_rows is not None
+        query, key, value = self.query, self.key, self.value
+        return Problem(query, key, value, self.scale, self.score, self.mask, (by_rows, by_columns), *backward)
+
+    def launch(self, problem: Problem, role: Role, outputs: Outputs) -> None:
+        """Add a launch to the graph."""
+        all_captured = [*self.score_captured, *self.mask_captured]
+        captured = [_node(x) for x in all_captured if isinstance(x, TensorBox)]
+        symbols = OrderedSet[sympy.Symbol]()
+        for x in all_captured:
+            if isinstance(x, sympy.Expr):
+                symbols |= OrderedSet(x.free_symbols)
+        for node in (self.query, self.key, *captured):
+            for size in node.get_size():
+                symbols |= OrderedSet(sympy.sympify(size).free_symbols)
+        FlexCall(problem, role, outputs, captured, symbols)
+
+
+def _blocks(sizes: Sequence[int], lists: Sequence[IRNode | None]) -> Blocks | None:
+    partial_counts, partial, full_counts, full = lists
+    if partial_counts is None or partial is None:
+        return None
+    both = (full_counts, full) if full_counts is not None and full is not None else None
+    return Blocks(sizes[0], sizes[1], (partial_counts, partial), both)
+
+
+def _number(scale: Any) -> float:
+    """Return a scale, which has no symbols once sizes of heads are known."""
+    if isinstance(scale, sympy.Expr):
+        scale = V.graph.sizevars.simplify(scale)
+        if scale.free_symbols:
+            raise MissingKernelError("flex_attention with a scale that is no constant")
+    return float(scale)
+
+
+def _node(box: TensorBox) -> IRNode:
+    """Return a tensor as a buffer, or a view of one, whose layout is fixed."""
+    node = ExternKernel.unwrap_storage_for_input(ExternKernel.realize_input(box))
+    node.freeze_layout()
+    return node
+
+
+def _captured(x: Any, device: torch.device) -> Any:
+    """Return a captured tensor in the device's memory; a number as it is."""
+    if not isinstance(x, TensorBox):
+        return x
+    if x.get_device() != device:
+        x = lowering.to_device(x, device)
+    return TensorBox.create(_node(x))
+
+
+def _like(fake: torch.Tensor) -> TensorBox:
+    """Return an uninitialised tensor."""
+    size, stride = convert_shape_to_inductor(fake.size()), convert_shape_to_inductor(fake.stride())
+    return lowering.empty_strided(size, stride, dtype=fake.dtype, device=fake.device)  # type: ignore[no-any-return]
+
+
+def _zeros(size: Sequence[Any], dtype: torch.dtype, device: torch.device) -> TensorBox:
+    zeros = lowering.lowerings[aten.full](size, 0, dtype=dtype, device=device)
+    zeros.realize()
+    return zeros  # type: ignore[no-any-return]
+
+
+def _deltas(
+    out: TensorBox, gradient: TensorBox, saved_gradient: TensorBox | None, dtype: torch.dtype
+) -> TensorBox:
+    """Return for each query what is subtracted from the gradients of its weights."""
+    products = lowering.lowerings[aten.mul](*(lowering.to_dtype(x, dtype) for x in (out, gradient)))
+    deltas = lowering.lowerings[aten.sum](products, axis=[-1])
+    if saved_gradient is not None:
+        # That of a base-2 logarithm.
+        of_log = lowering.lowerings[aten.mul](lowering.to_dtype(saved_gradient, dtype), math.log2(math.e))
+        deltas = lowering.lowerings[aten.sub](deltas, of_log)
+    return deltas  # type: ignore[no-any-return]
+
+
+class _Captured:
+    """The gradient of a captured tensor: scores store what they add, and an operator adds it in a
+    fixed order.
+    """
+
+    def __init__(self, captured: TensorBox, fake: torch.Tensor, query: TensorBox, key: TensorBox, dtype: torch.dtype):
+        """Name a tensor, and its gradient's form."""
+        self.captured, self.fake, self.dtype = captured, fake, dtype
+        self.size = [*query.get_size()[:3], key.get_size()[2]]
+        self.stored: list[tuple[TensorBox, TensorBox]] = []
+
+    def contributions(self, result: Result) -> list[tuple[Contribution, IRNode, IRNode]]:
+        """Return where scores store what they add: nothing, if they do not."""
+        added = result if isinstance(result, list) else [_whole(result, self.captured)]
+        for _ in added:
+            device = self.captured.get_device()
+            self.stored.append((_zeros(self.size, self.dtype, device), _zeros(self.size, torch.int64, device)))
+        return [(x, _node(values), _node(places)) for x, (values, places) in zip(added, self.stored, strict=True)]
+
+    def gradient(self) -> TensorBox:
+        """Return the sum."""
+        size = convert_shape_to_inductor(self.fake.size())
+        numel = sympy.Mul(*size)
+        total = _zeros([numel], self.dtype, self.captured.get_device())
+        for values, places in self.stored:
+            flat = [lowering.view(x, [sympy.Mul(*self.size)]) for x in (values, places)]
+            total = lowering.lowerings[aten.scatter_add.default](total, 0, flat[1], flat[0])
+        return lowering.to_dtype(lowering.view(total, size), self.fake.dtype)  # type: ignore[no-any-return]
+
+
+def _whole(result: Result, captured: TensorBox) -> Contribution:
+    """Return what a score adds to a tensor of one element, which the function reads as a number."""
+    if not isinstance(result, TensorBox) or captured.get_size():
+        raise MissingKernelError("the gradient of a captured tensor that is read without indices")
+    return Contribution([], [], result)
