@@ -11,7 +11,8 @@ from torch._inductor.ir import Buffer, ExternKernel, IRNode, MutationOutput, Non
 from torch._inductor.virtualized import V
 from torch.utils._ordered_set import OrderedSet
 
-from torch_dml.inductor.flex_attention.kernel import FlexKernel, Outputs, Problem, Role, inputs
+from torch_dml.inductor.flex_attention.kernel import FlexKernel
+from torch_dml.inductor.flex_attention.problem import Outputs, Problem, Role
 
 
 class FlexCall(ExternKernel):
@@ -30,7 +31,7 @@ class FlexCall(ExternKernel):
         """
         device = problem.query.get_device()
         written = outputs.nodes()
-        super().__init__(None, NoneLayout(device=device), [*inputs(problem, role), *captured, *written])
+        super().__init__(None, NoneLayout(device=device), [*problem.inputs(role), *captured, *written])
         self.device: torch.device | None = device
         self.problem, self.role, self.outputs, self.captured = problem, role, outputs, captured
         self.symbols = symbols
@@ -49,7 +50,8 @@ class FlexCall(ExternKernel):
     def codegen(self, wrapper: Any) -> None:
         """Write the kernel and its call into the program."""
         kernel = FlexKernel(self.problem, self.role, self.outputs, self.captured)
-        kernel.write()
+        with kernel:
+            kernel.write()
         scheduling = V.graph.scheduler.get_backend(self.device)
         self.codegen_comment(wrapper)
         kernel.call_kernel(scheduling.define_kernel(kernel.codegen_kernel(), self, kernel))

@@ -23,7 +23,7 @@ from torch_dml.inductor.flex_attention.functions import (
     Result,
     lowered,
 )
-from torch_dml.inductor.flex_attention.kernel import Blocks, Outputs, Problem, Role
+from torch_dml.inductor.flex_attention.problem import Blocks, Outputs, Problem, Role
 
 aten = torch.ops.aten
 
@@ -122,16 +122,16 @@ class _Call:
         names = [SCORE, *POSITION]
         (self.score,) = lowered(score.graph_module, names, self.score_captured, device, self.dtype)
         (self.mask,) = lowered(block_mask[-1].graph_module, POSITION, self.mask_captured, device, self.dtype)
+        batches = sympy.Eq(query.get_size()[0], key.get_size()[0])
+        self.shares_keys = not V.graph.sizevars.evaluate_expr(batches)
         sizes = [V.graph.sizevars.guard_int(size) for size in block_mask[-3:-1]]
         lists = [None if x is None else _node(x) for x in block_mask[2:10]]
         self.blocks = _blocks(sizes, lists[:4]), _blocks(sizes[::-1], lists[4:])
 
     def problem(self, *backward: Any) -> Problem:
-        """Return the problem."""
-        by_rows, by_columns = self.blocks
-        assert by_rows is not None
-        query, key, value = self.query, self.key, self.value
-        return Problem(query, key, value, self.scale, self.score, self.mask, (by_rows, by_columns), *backward)
+        """Return the problem, with tensors of the backward pass."""
+        given = (self.query, self.key, self.value, self.scale, self.shares_keys, self.score, self.mask)
+        return Problem(*given, *self.blocks, *backward)
 
     def launch(self, problem: Problem, role: Role, outputs: Outputs) -> None:
         """Add a launch to the graph."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import sympy
+
 from torch_dml.inductor.flex_attention.statements import Statements
 
 # Side of a patch, and of a vector in shared memory.
@@ -69,14 +71,16 @@ class Shape:
         return max(products, self.staged_rows * self.width // PATCH, self.rows * ACROSS // PATCH)
 
 
-def shape(kind: str, block: int, width: int, depth: int) -> Shape:
-    """Return the sizes for blocks of so many rows, and for so many columns of the sums and elements
-    of the inner products.
+def shape(kind: str, rows: sympy.Expr, block: int, width: int, depth: int) -> Shape:
+    """Return the sizes for rows in blocks, and for so many columns of the sums and elements of the
+    inner products.
     """
     limit = 32 if kind == "f64" else 64
-    rows = next((rows for rows in (64, 32) if rows <= limit and block % rows == 0), 16)
-    width = min(max(32, 1 << (width - 1).bit_length()), 2 * limit)
-    return Shape(kind, rows, width, 8 if kind == "f64" or depth <= 8 else 16)
+    if isinstance(rows, int | sympy.Integer):
+        block = min(block, max(16, 1 << (int(rows) - 1).bit_length()))
+    of_tile = next((n for n in (64, 32) if n <= limit and block % n == 0), 16)
+    width = min(max(COLUMNS, 1 << (width - 1).bit_length()), 2 * limit)
+    return Shape(kind, of_tile, width, 8 if kind == "f64" or depth <= 8 else 16)
 
 
 class Tile:
