@@ -13,6 +13,7 @@ from torch.utils._ordered_set import OrderedSet
 
 from torch_dml.inductor.flex_attention.kernel import FlexKernel
 from torch_dml.inductor.flex_attention.problem import Outputs, Problem, Role
+from torch_dml.inductor.flex_attention.workgroups import write
 
 
 class FlexCall(ExternKernel):
@@ -51,7 +52,7 @@ class FlexCall(ExternKernel):
         """Write the kernel and its call into the program."""
         kernel = FlexKernel(self.problem, self.role, self.outputs, self.captured)
         with kernel:
-            kernel.write()
+            write(kernel)
         scheduling = V.graph.scheduler.get_backend(self.device)
         self.codegen_comment(wrapper)
         kernel.call_kernel(scheduling.define_kernel(kernel.codegen_kernel(), self, kernel))

@@ -41,7 +41,10 @@ def lowered(
     """
     given = [_given(name, torch.int32 if name in POSITION else dtype, device) for name in names]
     graph.graph.eliminate_dead_code()
-    additional = {torch.ops.flex_lib.zeros_and_scatter.default: _contribution, torch.ops.aten.add.Tensor: _sum}
+    additional: dict[Any, Any] = {
+        torch.ops.flex_lib.zeros_and_scatter.default: _contribution,
+        torch.ops.aten.add.Tensor: _sum,
+    }
     lowering = PointwiseSubgraphLowering(graph, V.graph, additional_lowerings=additional)
     try:
         with V.set_graph_handler(lowering):  # type: ignore[arg-type]

@@ -9,9 +9,10 @@ from typing import Any
 import sympy
 import torch
 from torch._inductor import lowering
-from torch._inductor.ir import ExternKernel, IRNode, TensorBox, convert_shape_to_inductor
-from torch._inductor.virtualized import V
+from torch._inductor.ir import ExternKernel, FlexibleLayout, IRNode, Pointwise, TensorBox, convert_shape_to_inductor
+from torch._inductor.virtualized import V, ops
 from torch.utils._ordered_set import OrderedSet
+from torch.utils._sympy.functions import ModularIndexing
 
 from torch_dml.inductor.errors import MissingKernelError
 from torch_dml.inductor.flex_attention.call import FlexCall
@@ -43,9 +44,9 @@ def flex_attention(
     largest score times the same factor.
     """
     call = _Call(query, key, value, score, block_mask, scale, score_captured, mask_captured)
-    out, saved, largest = results = tuple(_like(fake) for fake in V.graph.current_node.meta["val"])
-    call.launch(call.problem(), Role.OUTPUT, Outputs(*map(_node, (out, saved, largest))))
-    return results
+    out, saved, largest = (_like(fake) for fake in V.graph.current_node.meta["val"])
+    call.launch(call.problem(), Role.OUTPUT, Outputs(_node(out), _node(saved), _node(largest)))
+    return out, saved, largest
 
 
 def flex_attention_backward(
@@ -66,7 +67,7 @@ def flex_attention_backward(
 ) -> tuple[Any, ...]:
     """Return the gradients of query, key and value, and those of the captured tensors."""
     call = _Call(query, key, value, score, block_mask, scale, score_captured, mask_captured)
-    device, dtype = query.get_device(), call.dtype
+    device, dtype = _device(query), call.dtype
     if gradient is None:
         gradient = lowering.lowerings[aten.mul](out, 0)
     deltas = _deltas(out, gradient, saved_gradient, dtype)
@@ -111,7 +112,7 @@ class _Call:
         mask_captured: Sequence[Any],
     ) -> None:
         """Lower the functions."""
-        device = query.get_device()
+        device = _device(query)
         self.dtype = torch.promote_types(query.get_dtype(), torch.float32)
         self.query, self.key, self.value = (_node(x) for x in (query, key, value))
         self.score_captured = [_captured(x, device) for x in score_captured]
@@ -164,6 +165,12 @@ def _number(scale: Any) -> float:
     return float(scale)
 
 
+def _device(box: TensorBox) -> torch.device:
+    device = box.get_device()
+    assert device is not None
+    return device
+
+
 def _node(box: TensorBox) -> IRNode:
     """Return a tensor as a buffer, or a view of one, whose layout is fixed."""
     node = ExternKernel.unwrap_storage_for_input(ExternKernel.realize_input(box))
@@ -192,9 +199,7 @@ def _zeros(size: Sequence[Any], dtype: torch.dtype, device: torch.device) -> Ten
     return zeros  # type: ignore[no-any-return]
 
 
-def _deltas(
-    out: TensorBox, gradient: TensorBox, saved_gradient: TensorBox | None, dtype: torch.dtype
-) -> TensorBox:
+def _deltas(out: TensorBox, gradient: TensorBox, saved_gradient: TensorBox | None, dtype: torch.dtype) -> TensorBox:
     """Return for each query what is subtracted from the gradients of its weights."""
     products = lowering.lowerings[aten.mul](*(lowering.to_dtype(x, dtype) for x in (out, gradient)))
     deltas = lowering.lowerings[aten.sum](products, axis=[-1])
@@ -206,33 +211,45 @@ def _deltas(
 
 
 class _Captured:
-    """The gradient of a captured tensor: scores store what they add, and an operator adds it in a
-    fixed order.
+    """The gradient of a captured tensor. Scores store what they add, and an operator adds it, in
+    one order: floats that are added atomically have another sum in each run.
     """
 
     def __init__(self, captured: TensorBox, fake: torch.Tensor, query: TensorBox, key: TensorBox, dtype: torch.dtype):
-        """Name a tensor, and its gradient's form."""
-        self.captured, self.fake, self.dtype = captured, fake, dtype
-        self.size = [*query.get_size()[:3], key.get_size()[2]]
+        """Name a tensor, and a tensor like its gradient."""
+        self.captured, self.dtype, self.result_dtype = captured, dtype, fake.dtype
+        self.size = convert_shape_to_inductor(fake.size())
+        self.scores = [*query.get_size()[:3], key.get_size()[2]]
         self.stored: list[tuple[TensorBox, TensorBox]] = []
 
     def contributions(self, result: Result) -> list[tuple[Contribution, IRNode, IRNode]]:
-        """Return where scores store what they add: nothing, if they do not."""
+        """Return where scores store what they add, and to which elements."""
         added = result if isinstance(result, list) else [_whole(result, self.captured)]
-        for _ in added:
-            device = self.captured.get_device()
-            self.stored.append((_zeros(self.size, self.dtype, device), _zeros(self.size, torch.int64, device)))
+        self.stored = [(_zeros(self.scores, self.dtype, _device(self.captured)), self._places()) for _ in added]
         return [(x, _node(values), _node(places)) for x, (values, places) in zip(added, self.stored, strict=True)]
+
+    def _places(self) -> TensorBox:
+        """Return elements for scores that are not computed. They add zeros: to all elements alike,
+        since those to one element are added one after the other.
+        """
+        numel, strides = sympy.Mul(*self.size), FlexibleLayout.contiguous_strides(self.scores)
+
+        def place(at: Sequence[sympy.Expr]) -> Any:
+            number = sum((i * stride for i, stride in zip(at, strides, strict=True)), sympy.S.Zero)
+            return ops.index_expr(ModularIndexing(number, sympy.S.One, numel), torch.int64)
+
+        device = _device(self.captured)
+        places = Pointwise.create(device=device, dtype=torch.int64, inner_fn=place, ranges=self.scores)
+        places.realize()
+        return places
 
     def gradient(self) -> TensorBox:
         """Return the sum."""
-        size = convert_shape_to_inductor(self.fake.size())
-        numel = sympy.Mul(*size)
-        total = _zeros([numel], self.dtype, self.captured.get_device())
+        total = _zeros([sympy.Mul(*self.size)], self.dtype, _device(self.captured))
         for values, places in self.stored:
-            flat = [lowering.view(x, [sympy.Mul(*self.size)]) for x in (values, places)]
+            flat = [lowering.view(x, [sympy.Mul(*self.scores)]) for x in (values, places)]
             total = lowering.lowerings[aten.scatter_add.default](total, 0, flat[1], flat[0])
-        return lowering.to_dtype(lowering.view(total, size), self.fake.dtype)  # type: ignore[no-any-return]
+        return lowering.to_dtype(lowering.view(total, self.size), self.result_dtype)  # type: ignore[no-any-return]
 
 
 def _whole(result: Result, captured: TensorBox) -> Contribution:

@@ -13,18 +13,15 @@ import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch._inductor.ir import IRNode
 
 from torch_dml.inductor.flex_attention.functions import BATCH, GRADIENT, HEAD, KEY, QUERY, SCORE
+from torch_dml.inductor.flex_attention.kernel import FlexKernel
 from torch_dml.inductor.flex_attention.problem import Role
 from torch_dml.inductor.flex_attention.tile import COLUMNS, PATCH, Patch, Tile
 from torch_dml.inductor.types import computed, is_narrow
-
-if TYPE_CHECKING:
-    from torch_dml.inductor.flex_attention.kernel import FlexKernel
 
 
 @dataclass(frozen=True)
@@ -94,9 +91,7 @@ class Rows:
         """
         s, kernel = self.statements, self.kernel
         sizes = [kernel.size(size) for size in node.get_size()[:2]]
-        plane = [
-            s.value(kernel.index, f"rem {at}, {size}") for at, size in zip((batch, head), sizes, strict=True)
-        ]
+        plane = [s.value(kernel.index, f"rem {at}, {size}") for at, size in zip((batch, head), sizes, strict=True)]
         found = kernel.element(node, [*plane, self.block, *number])
         kind = computed(node.get_dtype())
         return found if kind == kernel.index else s.value(kernel.index, f"convert {found}")
@@ -236,14 +231,13 @@ class Rows:
         query = kernel.plane(problem.query, batch, head)
         key = kernel.plane(problem.key, key_batch, key_head)
         value = kernel.plane(problem.value, key_batch, key_head)
-        sides, sides_of_slopes = [query, key], [gradient, value]
+        (left, right), (left_of_slopes, right_of_slopes) = (query, key), (gradient, value)
         if role.rows_are_keys:
-            sides.reverse()
-            sides_of_slopes.reverse()
+            (left, right), (left_of_slopes, right_of_slopes) = (key, query), (value, gradient)
         x = {Role.QUERY_GRADIENT: key, Role.KEY_GRADIENT: query, Role.VALUE_GRADIENT: gradient}[role]
         with self._columns(batch, head) as (column0, end, only):
-            products = tile.product(*sides, column0)
-            slopes = tile.product(*sides_of_slopes, column0) if role.needs_score_gradients else None
+            products = tile.product(left, right, column0)
+            slopes = tile.product(left_of_slopes, right_of_slopes, column0) if role.needs_score_gradients else None
             scores = self._scores(batch, head, column0, end, only)
             queries = scores.columns if role.rows_are_keys else scores.rows
             logs = [self._float(f"mul {x}, {self._number(math.log(2))}") for x in self._saved(batch, head, queries)]
@@ -265,9 +259,7 @@ class Rows:
         numbers = [self.kernel.element(node, [batch, head, query]) for query in queries]
         return numbers if node.get_dtype() == self.kernel.dtype else [self._float(f"convert {x}") for x in numbers]
 
-    def _weight(
-        self, scores: Scores, i: int, j: int, product: str, log: str, slope: tuple[str, str] | None
-    ) -> str:
+    def _weight(self, scores: Scores, i: int, j: int, product: str, log: str, slope: tuple[str, str] | None) -> str:
         """Return the weight of a score; or with a slope, which is the weight's gradient and what is
         subtracted from it, the gradient of the product of query and key.
         """

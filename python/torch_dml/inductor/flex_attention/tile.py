@@ -231,11 +231,11 @@ class Tile:
         with s.loop("u32", "0:u32", f"{COLUMNS}:u32", f"{shape.staged_rows}:u32") as first:
             self._put_rows(x, s.value(self.index, f"add {column0}, {self.as_index(first)}"), column_end)
             s.line("barrier")
-            with s.loop("u32", "0:u32", f"{shape.staged_rows}:u32", "1:u32") as j:
-                column = s.value("u32", f"add {first}, {j}")
-                own = self._vector(column, shape.pitch, self.patch_row, 0, self._weights)
+            with s.loop("u32", "0:u32", f"{shape.staged_rows}:u32", "1:u32") as of_stage:
+                of_tile = s.value("u32", f"add {first}, {of_stage}")
+                own = self._vector(of_tile, shape.pitch, self.patch_row, 0, self._weights)
                 for part in range(shape.width // COLUMNS):
-                    elements = self._vector(j, shape.width // PATCH, self.patch_column, part * ACROSS)
+                    elements = self._vector(of_stage, shape.width // PATCH, self.patch_column, part * ACROSS)
                     for weight, sums in zip(own, self._sums, strict=True):
                         for total, element in zip(sums[part * PATCH :], elements, strict=False):
                             self._add(total, weight, element)
