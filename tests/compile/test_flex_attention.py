@@ -5,12 +5,14 @@ operator by operator is an error in all tests.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
+from torch_dml.inductor import runtime
 
 from tests.compile.compiled import compiled
 
@@ -203,3 +205,13 @@ def test_an_index_out_of_range_is_an_error() -> None:
     with pytest.raises(IndexError, match="index 10 is out of bounds for dimension 0 with size 10"):
         compiled(flex_attention)(x, x, x, lambda score, b, h, q, k: score + bias[q])
         torch.accelerator.synchronize()
+
+
+def test_longer_loops_than_a_software_adapter_runs_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "MOST_TURNS", 3)
+    monkeypatch.setattr(runtime, "get_device_properties", lambda _: SimpleNamespace(software=True))
+    x, run = torch.randn(1, 1, 40, 8, device="dml"), compiled(flex_attention)
+    with pytest.raises(NotImplementedError, match=r"loops of \d+ turns on a software adapter"):
+        run(x, x, x)
+    monkeypatch.undo()
+    run(x, x, x)

@@ -156,6 +156,10 @@ class DmlKernel(SIMDKernel[TextVariable]):
             lambda count, loop: count * _groups_of(numels[loop[0]], loop[1]), self._widths.items(), sympy.S.One
         )
 
+    def launch(self) -> dict[str, sympy.Expr]:
+        """Return what a launch is told beside the arguments."""
+        return {"groups": self.groups()}
+
     def _write_positions(self) -> None:
         """Write the indices of the invocation's element, or row."""
         line, kind, widths = self.header.writeline, self._index, self._widths
@@ -633,7 +637,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
                 arguments.append(str(argument))
         numels = {tree.prefix: tree.numel for tree in self.range_trees}
         arguments += [self.pexpr(numels[prefix]) for prefix in self.parameters]
-        arguments.append(f"groups={self.pexpr(self.groups())}")
+        arguments += [f"{name}={self.pexpr(number)}" for name, number in self.launch().items()]
         wrapper.writeline(f"{name}({', '.join(arguments)})")
 
 

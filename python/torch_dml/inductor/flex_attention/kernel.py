@@ -21,7 +21,7 @@ from torch.utils._sympy.value_ranges import ValueRanges
 from torch_dml.inductor.flex_attention.functions import BATCH, HEAD, KEY, QUERY, Contribution, Result
 from torch_dml.inductor.flex_attention.problem import Outputs, Problem, Role
 from torch_dml.inductor.flex_attention.statements import Statements
-from torch_dml.inductor.flex_attention.tile import Matrix, shape
+from torch_dml.inductor.flex_attention.tile import COLUMNS, Matrix, shape
 from torch_dml.inductor.kernel import DmlKernel
 from torch_dml.inductor.overrides import converted
 from torch_dml.inductor.types import computed, is_narrow, stored
@@ -92,6 +92,21 @@ class FlexKernel(DmlKernel):
     def groups(self) -> sympy.Expr:
         """Return the number of workgroups."""
         return sympy.Mul(*self.planes) * self.tiles * self.slices
+
+    def _turns(self) -> sympy.Expr:
+        """Return the turns of loops that an invocation takes if its rows meet all columns."""
+        columns = self.sizes[QUERY if self.role.rows_are_keys else KEY]
+        depths = [int(self.problem.query.get_size()[3])]
+        if self.role.needs_score_gradients:
+            depths.append(int(self.problem.value.get_size()[3]))
+        tiles = CeilDiv(sympy.Min(columns, self.blocks.columns), COLUMNS)
+        of_head = CeilDiv(columns, self.blocks.columns) * (2 + tiles * (1 + self.shape.turns(depths)))
+        if not self.role.rows_are_keys:
+            return of_head
+        return of_head * self.shared_by * (self.sizes[BATCH] if self.problem.shares_keys else 1)
+
+    def launch(self) -> dict[str, sympy.Expr]:
+        return {"groups": self.groups(), "turns": self._turns()}
 
     # ---- memory
 

@@ -64,10 +64,10 @@ class Statements:
         self.line("}")
 
     @contextlib.contextmanager
-    def loop(self, kind: str, first: str, end: str, step: str) -> Iterator[str]:
+    def loop(self, kind: str, first: str, end: str, step: str, unroll: bool = False) -> Iterator[str]:
         """Write a loop over integers from `first` on, as long as they are less than `end`."""
         at = self.variable(kind, first)
-        self.line("loop {")
+        self.line("loop unroll {" if unroll else "loop {")
         with self._body.indent(), self._scope():
             index = self.value(kind, f"load {at}")
             self.line(f"while {self.value('bool', f'lt {index}, {end}')}")

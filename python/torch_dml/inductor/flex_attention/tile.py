@@ -64,6 +64,12 @@ class Shape:
         """The rows of the other matrix that one stage holds."""
         return max(8, self.threads * PATCH // self.width)
 
+    def turns(self, depths: Sequence[int]) -> int:
+        """Return the turns of loops for one tile of columns: for products of matrices with so many
+        columns, and for the sums. Loops over a stage are unrolled.
+        """
+        return sum(1 - -depth // self.depth for depth in depths) + 1 + COLUMNS // self.staged_rows
+
     @property
     def vectors(self) -> int:
         """The vectors of shared memory that stages take, and the exchange of numbers of rows."""
@@ -132,7 +138,7 @@ class Tile:
             self._put(left, self.row0, at, shape.rows, 0)
             self._put(right, column0, at, COLUMNS, offset)
             s.line("barrier")
-            with s.loop("u32", "0:u32", f"{shape.depth}:u32", "1:u32") as k:
+            with s.loop("u32", "0:u32", f"{shape.depth}:u32", "1:u32", unroll=True) as k:
                 rows = self._vector(k, shape.pitch, self.patch_row, 0)
                 columns = self._vector(k, ACROSS + 1, self.patch_column, offset)
                 for i, row in enumerate(rows):
@@ -231,7 +237,7 @@ class Tile:
         with s.loop("u32", "0:u32", f"{COLUMNS}:u32", f"{shape.staged_rows}:u32") as first:
             self._put_rows(x, s.value(self.index, f"add {column0}, {self.as_index(first)}"), column_end)
             s.line("barrier")
-            with s.loop("u32", "0:u32", f"{shape.staged_rows}:u32", "1:u32") as of_stage:
+            with s.loop("u32", "0:u32", f"{shape.staged_rows}:u32", "1:u32", unroll=True) as of_stage:
                 of_tile = s.value("u32", f"add {first}, {of_stage}")
                 own = self._vector(of_tile, shape.pitch, self.patch_row, 0, self._weights)
                 for part in range(shape.width // COLUMNS):
