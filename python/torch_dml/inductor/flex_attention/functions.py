@@ -8,6 +8,7 @@ from typing import Any
 
 import sympy
 import torch
+from torch._inductor import lowering
 from torch._inductor.exc import SubgraphLoweringException
 from torch._inductor.ir import FixedLayout, InputBuffer, TensorBox
 from torch._inductor.subgraph_lowering import PointwiseSubgraphLowering
@@ -45,13 +46,13 @@ def lowered(
         torch.ops.flex_lib.zeros_and_scatter.default: _contribution,
         torch.ops.aten.add.Tensor: _sum,
     }
-    lowering = PointwiseSubgraphLowering(graph, V.graph, additional_lowerings=additional)
+    interpreter = PointwiseSubgraphLowering(graph, V.graph, additional_lowerings=additional)
     try:
-        with V.set_graph_handler(lowering):  # type: ignore[arg-type]
-            lowering.run(*given, *captured)
+        with V.set_graph_handler(interpreter):  # type: ignore[arg-type]
+            interpreter.run(*given, *captured)
     except SubgraphLoweringException as error:
         raise MissingKernelError(f"a function of flex_attention: {error}") from error
-    results: Any = lowering.graph_outputs
+    results: Any = interpreter.graph_outputs
     return list(results) if isinstance(results, tuple | list) else [results]
 
 
@@ -71,6 +72,4 @@ def _sum(x: Any, y: Any, **options: Any) -> Any:
         return x + y
     if isinstance(x, list) or isinstance(y, list):
         raise MissingKernelError("the sum of gradients of a captured tensor and of something else")
-    from torch._inductor import lowering
-
     return lowering.lowerings[torch.ops.aten.add.Tensor](x, y, **options)

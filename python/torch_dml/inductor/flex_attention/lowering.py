@@ -69,32 +69,25 @@ def flex_attention_backward(
     call = _Call(query, key, value, score, block_mask, scale, score_captured, mask_captured)
     device, dtype = _device(query), call.dtype
     if gradient is None:
-        gradient = lowering.lowerings[aten.mul](out, 0)
+        gradient = _zeros(out.get_size(), out.get_dtype(), device)
     deltas = _deltas(out, gradient, saved_gradient, dtype)
     names = [SCORE, *POSITION, GRADIENT]
-    of_score, *rest = lowered(joint.graph_module, names, call.score_captured, device, dtype)
+    of_score, *of_others = lowered(joint.graph_module, names, call.score_captured, device, dtype)
     problem = call.problem(_node(gradient), _node(saved), _node(deltas), of_score)
 
-    *fakes, of_captured = V.graph.current_node.meta["val"]
-    results = [_like(fake) for fake in fakes]
-    sums = [
-        _Captured(x, fake, query, key, dtype) if isinstance(x, TensorBox) and result is not None else None
-        for x, fake, result in zip(score_captured, of_captured, _of_captured(rest), strict=True)
-    ]
+    *fakes, fakes_of_captured = V.graph.current_node.meta["val"]
+    sums: list[_Captured | None] = []
     added: list[tuple[Contribution, IRNode, IRNode]] = []
-    for captured, result in zip(sums, _of_captured(rest), strict=True):
-        if captured is not None:
-            added += captured.contributions(result)
-    for role, result in zip(Role.__members__.values(), [None, *results], strict=True):
-        if result is not None:
-            contributions = added if role == Role.QUERY_GRADIENT else ()
-            call.launch(problem, role, Outputs(_node(result), contributions=contributions))
+    # Gradients of captured tensors are behind those of a score's position.
+    for x, fake, result in zip(score_captured, fakes_of_captured, of_others[len(POSITION) :], strict=True):
+        sums.append(None if result is None else _Captured(x, fake, query, key, dtype))
+        if sums[-1] is not None:
+            added += sums[-1].contributions(result)
+    results = [_like(fake) for fake in fakes]
+    for role, result in zip((Role.QUERY_GRADIENT, Role.KEY_GRADIENT, Role.VALUE_GRADIENT), results, strict=True):
+        contributions = added if role == Role.QUERY_GRADIENT else ()
+        call.launch(problem, role, Outputs(_node(result), contributions=contributions))
     return (*results, tuple(None if captured is None else captured.gradient() for captured in sums))
-
-
-def _of_captured(rest: Sequence[Result]) -> Sequence[Result]:
-    """Return the results for captured tensors, behind those for a score's position."""
-    return rest[len(POSITION) :]
 
 
 class _Call:
