@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch._library.custom_ops import CustomOpDef, _cast
 from torch.torch_version import TorchVersion
 
 from torch_dml.backend import DEVICE
+from torch_dml.on_import import when_imported
 
 _KEY = "AutocastPrivateUse1"
 
@@ -25,6 +27,8 @@ def install() -> None:
     _replace("set_autocast_gpu_dtype", _set_dtype)
     if TorchVersion(torch.__version__) < "2.13":
         _admit_to_register_autocast()
+    _let_higher_order_operators_pass()
+    when_imported("torch._higher_order_ops.flex_attention", _cast_for_flex_attention)
 
 
 def _replace(name: str, own: Callable[[Any], Any]) -> None:
@@ -112,3 +116,28 @@ def _register(name: str, dtype: torch.dtype, lib: torch.library.Library | None) 
             return op(*_cast(arguments, DEVICE, dtype))
 
     lib.impl(bare_name, kernel, _KEY)
+
+
+def _let_higher_order_operators_pass() -> None:
+    """Let higher-order operators, as torch.cond, run under autocast: torch has a list of keys that
+    they ignore.
+    """
+    key = getattr(torch._C.DispatchKey, _KEY)
+    ignored = torch._ops._HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS
+    if key not in ignored:
+        ignored.append(key)
+        for operator in torch._ops._higher_order_ops.values():
+            operator.fallthrough(key)
+
+
+def _cast_for_flex_attention(module: ModuleType) -> None:
+    """Let flex_attention cast queries, keys and values, as it does for CUDA."""
+    operator, key = module.flex_attention, getattr(torch._C.DispatchKey, _KEY)
+    if key in operator.py_kernels:
+        return
+
+    @operator.py_impl(key)  # type: ignore[untyped-decorator]
+    def flex_attention(*arguments: Any) -> Any:
+        tensors = _cast(arguments[:3], DEVICE, torch.get_autocast_dtype(DEVICE))
+        with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key)):
+            return operator(*tensors, *arguments[3:])

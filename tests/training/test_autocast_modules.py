@@ -229,3 +229,10 @@ def test_operators_of_a_program_are_registered_with_autocast(by: str) -> None:
     assert_same(result, (half + half + count.cpu()) * 2)
     with pytest.raises(ValueError, match=r"(?i)device type"):
         torch.library.register_autocast(name, "meta", torch.bfloat16)
+
+
+def test_a_higher_order_operator() -> None:
+    x = torch.ones(2, 2, device="dml")
+    with torch.autocast("dml", torch.bfloat16):
+        result = torch.cond(x.sum() > 0, lambda x: x @ x, lambda x: x @ x + 1, (x,))
+    assert result.dtype == torch.bfloat16 and result.tolist() == [[2, 2], [2, 2]]

@@ -66,6 +66,8 @@ class DmlKernel(SIMDKernel[TextVariable]):
     overrides = DmlOverrides  # type: ignore[assignment]
     pexpr = PythonPrinter().doprint
     cse: TextCSE
+    # Invocations of a workgroup.
+    workgroup = WORKGROUP
 
     def __init__(self, tiling: dict[str, sympy.Expr], **options: Any) -> None:
         """Begin a kernel over these dimensions."""
@@ -165,6 +167,10 @@ class DmlKernel(SIMDKernel[TextVariable]):
         return functools.reduce(
             lambda count, loop: count * _groups_of(numels[loop[0]], loop[1]), self._widths.items(), sympy.S.One
         )
+
+    def launch(self) -> dict[str, sympy.Expr]:
+        """Return what a launch is told beside the arguments."""
+        return {"groups": self.groups()}
 
     def _write_positions(self) -> None:
         """Write the indices of the invocation's element, or row."""
@@ -659,7 +665,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
         self.codegen_body()
         self.wide = self._wide_text(name)
         code = IndentedBuffer()
-        code.writeline(f"kernel {name} [{WORKGROUP}, 1, 1] {{")
+        code.writeline(f"kernel {name} [{self.workgroup}, 1, 1] {{")
         with code.indent():
             code.writelines(self._declared())
             code.splice(self.declarations)
@@ -718,7 +724,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
         numels = {tree.prefix: tree.numel for tree in self.range_trees}
         arguments += [self.pexpr(numels[prefix]) for prefix in self.parameters]
         arguments += [self.pexpr(expr) for expr, _ in self.fractions]
-        arguments.append(f"groups={self.pexpr(self.groups())}")
+        arguments += [f"{name}={self.pexpr(number)}" for name, number in self.launch().items()]
         wrapper.writeline(f"{name}({', '.join(arguments)})")
 
 

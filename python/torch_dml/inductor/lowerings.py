@@ -13,7 +13,7 @@ from torch._inductor.virtualized import ops
 from torch.utils._pytree import tree_leaves
 
 from torch_dml.backend import DEVICE
-from torch_dml.inductor.errors import MissingKernelError
+from torch_dml.inductor.flex_attention.lowering import flex_attention, flex_attention_backward
 
 aten = torch.ops.aten
 
@@ -42,8 +42,8 @@ def install() -> None:
     """Call these operators where a tensor is on the device; elsewhere nothing changes."""
     for operator in CALLED:
         _replace(operator, lowering.fallback_handler(operator, add_to_fallback_set=False))
-    for operator in (torch.ops.higher_order.flex_attention, torch.ops.higher_order.flex_attention_backward):
-        _replace(operator, functools.partial(_refuse, operator))
+    _replace(torch.ops.higher_order.flex_attention, flex_attention)
+    _replace(torch.ops.higher_order.flex_attention_backward, flex_attention_backward)
     _divide_by_numbers()
     _put_by_operator()
     _copy_at_once()
@@ -93,10 +93,6 @@ def _divide_by_numbers() -> None:
 
     lowering.div_prim = div_prim
     _replace(torch.ops.prims.div.default, lambda *args: div_prim(*lowering.promote_constants(args)))
-
-
-def _refuse(operator: Any, *args: Any, **kwargs: Any) -> Any:
-    raise MissingKernelError(str(operator))
 
 
 def _replace(operator: Any, instead: Callable[..., Any]) -> None:

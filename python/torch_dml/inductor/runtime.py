@@ -12,6 +12,7 @@ import torch
 
 from torch_dml import engine
 from torch_dml.backend import DEVICE
+from torch_dml.device import get_device_properties
 from torch_dml.text_kernel import Kernel
 
 # A number in the low bytes of eight.
@@ -21,6 +22,9 @@ _GROUPS = struct.Struct("=3I")
 MOST_GROUPS = 65535
 # Of the longest vectors, in bytes.
 ALIGNMENT = 16
+# What an invocation runs on a software adapter: Mesa's before version 23 silently ends loops after
+# 65,535 turns of all together.
+MOST_TURNS = 60_000
 
 
 @functools.cache
@@ -67,9 +71,15 @@ class Program:
         self._reports = any(param["name"] == "fault" for param in params)
         self._launch = _launch()
 
-    def __call__(self, *arguments: Any, groups: int) -> None:
-        """Enqueue a launch of so many workgroups."""
+    def __call__(self, *arguments: Any, groups: int, turns: int = 0) -> None:
+        """Enqueue a launch of so many workgroups. An invocation takes so many turns of loops, if
+        that may be too many.
+
+        Raises NotImplementedError if it is.
+        """
         device = next((x.device.index for x in arguments if isinstance(x, torch.Tensor)), 0)
+        if turns > MOST_TURNS and get_device_properties(device).software:
+            raise NotImplementedError(f"{self.kernel.name}: loops of {turns} turns on a software adapter")
         values = [x.data_ptr() if t else x for x, t in zip(arguments, self._tensors, strict=False)]
         if self._reports:
             values += _index_fault(device)
