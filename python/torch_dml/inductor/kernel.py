@@ -384,7 +384,8 @@ class DmlKernel(SIMDKernel[TextVariable]):
         at = self._element(index, buffer)
         load = f"load @{memory}[{at}]"
         if not is_narrow(dtype):
-            value = self.cse.generate(buffer, load, dtype=dtype)
+            kind = stored(dtype) if dtype.is_complex else None
+            value = self.cse.generate(buffer, load, dtype=dtype, kind=kind)
             self._note(value.text, index, dtype)
             return value
         word = self.cse.generate(buffer, load, dtype=torch.uint32)
@@ -405,6 +406,8 @@ class DmlKernel(SIMDKernel[TextVariable]):
 
     def _encoded(self, value: TextVariable, dtype: torch.dtype) -> str:
         """Return the element to store of a value."""
+        if dtype.is_complex and value.dtype == dtype:
+            return value.text
         if is_narrow(dtype):
             return self._define(self.compute, f"encode_{stored(dtype)} {value.text}", "u32")
         return converted(value, dtype).text

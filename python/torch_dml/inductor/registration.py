@@ -59,7 +59,8 @@ def register() -> None:
 def _version() -> str:
     """Return a digest of what writes kernels: programs that others wrote are not reused."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
+    folder = Path(__file__).parent
+    for path in (folder.parent / "metas.py", *sorted(folder.rglob("*.py"))):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

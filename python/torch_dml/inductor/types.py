@@ -36,9 +36,13 @@ def _of(dtype: torch.dtype) -> tuple[str, str]:
     return _STORED[dtype]
 
 
+# What stands for elements that are only moved.
+_MOVED = {torch.complex32: "u32", torch.complex64: "u64"}
+
+
 def stored(dtype: torch.dtype) -> str:
-    """Return a dtype's name in memory: `bf16`."""
-    return _of(dtype)[0]
+    """Return a dtype's name in memory: `bf16`; of complex numbers, that of as many bits."""
+    return _MOVED.get(dtype) or _of(dtype)[0]
 
 
 def computed(dtype: torch.dtype) -> str:

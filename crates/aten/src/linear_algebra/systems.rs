@@ -155,11 +155,14 @@ fn lu_solve(call: &mut Call, lu: &View, pivots: &View, b: &View, left: bool, adj
     arguments::return_result(call, out.given(), x)
 }
 
-/// Solves `A X = B`, or `X A = B`, or the same with A's adjoint, in a new tensor.
+/// Solves `A X = B`, or `X A = B`, or the same with A's adjoint, in a new tensor: of contiguous
+/// columns, or rows, as LAPACK's.
 fn solved(call: &Call, lu: &View, pivots: &View, b: &View, left: bool, adjoint: bool) -> Result<View> {
     let batch = arguments::broadcast_batch(call, b, lu)?;
-    let x = matrices::copied(call, b, &matrices::sizes_of(&batch, &[b.size(-2), b.size(-1)]))?;
+    let sizes = matrices::sizes_of(&batch, &[b.size(-2), b.size(-1)]);
+    let x = if left { matrices::empty(call, b.dtype, &sizes)? } else { call.empty(b.dtype, &sizes)? };
     if x.numel() > 0 {
+        matrices::device_copy(call, &b.expand(&sizes), &x)?;
         let all = matrices::sizes_of(&batch, &[pivots.size(-1)]);
         let pivots = as_contiguous(call, &pivots.expand(&all))?;
         let (lu, flat) = (matrices::to_contiguous_matrices(call, lu, &batch)?, matrices::flat(&x));
