@@ -82,8 +82,8 @@ def _by_strides(axes: Sequence[int], strides: Sequence[int]) -> list[int]:
 
 
 def _innermost(sizes: Sequence[int], strides: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides of a dense tensor whose innermost dimensions are some axes, and whose others
-    are in the order of strides.
+    """Return the strides of a dense tensor whose innermost dimensions are some axes, and whose
+    others are in the order of strides.
     """
     order = [*_by_strides([d for d in range(len(sizes)) if d not in axes], strides), *axes]
     found, step = [0] * len(sizes), 1
