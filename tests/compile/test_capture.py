@@ -1,5 +1,5 @@
-"""mode="reduce-overhead": compiled programs are captured and replayed, with the results of uncaptured
-ones.
+"""mode="reduce-overhead": compiled programs are captured and replayed, with the results of
+uncaptured ones.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import gc
 import logging
+import random
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -86,8 +87,8 @@ def test_training_with_dropout_and_other_lengths(replays: Replays, autocast: boo
     expected = train(module, None, batches, autocast)
     assert not replays.graphs
     assert same_bits(train(module, MODE, batches, autocast), expected)
-    # A call with sizes that came before is a replay of the forward graph. Its results' addresses have
-    # to come twice until the backward graph is replayed.
+    # A call with sizes that came before is a replay of the forward graph. Its results' addresses
+    # have to come twice until the backward graph is replayed.
     assert len(replays.graphs) >= 8 and len(set(replays.graphs)) == 4
 
 
@@ -113,7 +114,8 @@ def test_gradients_are_accumulated(replays: Replays) -> None:
                 run((x * (step + micro + 1)).to("dml")).square().mean().backward()
         results.append([p.grad for p in one.parameters()])
     assert same_bits(*results)
-    # Gradients that are kept have a graph of their own, and those that are added to them another one.
+    # Gradients that are kept have a graph of their own, and those that are added to them another
+    # one.
     assert len(set(replays.graphs)) == 3 and len(replays.graphs) > 2 * 11
 
 
@@ -135,7 +137,7 @@ def test_results_are_kept_until_the_backward_pass(replays: Replays) -> None:
 
 
 def test_two_networks_in_either_order(replays: Replays) -> None:
-    modules = [nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Linear(32, n)).to("dml") for n in (4, 3)]
+    modules = [nn.Sequential(nn.Linear(4, n), nn.Tanh(), nn.Linear(n, 4)).to("dml") for n in (32, 32)]
     inputs = [torch.randn(9, 4, device="dml") for _ in range(12)]
     results = []
     for mode in (None, MODE):
@@ -149,6 +151,46 @@ def test_two_networks_in_either_order(replays: Replays) -> None:
         results.append(found)
     assert same_bits(*results)
     assert len(replays.graphs) > 20
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_calls_in_any_order(replays: Replays, seed: int) -> None:
+    modules = [nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Dropout(0.2), nn.Linear(32, 4)).to("dml") for _ in "ab"]
+
+    def calls(mode: str | None) -> list[torch.Tensor]:
+        choose = random.Random(seed)
+        torch.manual_seed(seed)
+        twins = copy.deepcopy(modules)
+        runs = [compiled(module, mode=mode) for module in twins]
+        waiting: list[torch.Tensor] = []
+        kept: list[torch.Tensor] = []
+        for _ in range(150):
+            which = choose.randrange(2)
+            match choose.choice(["forward", "chain", "backward", "backward", "drop", "infer", "zero"]):
+                case "forward":
+                    waiting.append(runs[which](torch.randn(5, 4, device="dml")))
+                case "chain":
+                    waiting.append(runs[1 - which](runs[which](torch.randn(5, 4, device="dml"))))
+                case "backward" if waiting:
+                    waiting.pop(choose.randrange(len(waiting))).square().sum().backward()
+                case "drop" if waiting:
+                    kept.append(waiting.pop().detach())
+                case "infer":
+                    with torch.no_grad():
+                        kept.append(runs[which](torch.randn(5, 4, device="dml")))
+                case "zero":
+                    kept += [p.grad for p in twins[which].parameters() if p.grad is not None][:2]
+                    twins[which].zero_grad()
+        return [
+            *kept,
+            *waiting,
+            *(p.grad for p in (*twins[0].parameters(), *twins[1].parameters()) if p.grad is not None),
+        ]
+
+    expected = calls(None)
+    torch._dynamo.reset()
+    assert same_bits(calls(MODE), expected)
+    assert len(replays.graphs) > len(set(replays.graphs))
 
 
 def test_outputs_that_are_kept_do_not_change(replays: Replays) -> None:
@@ -177,10 +219,11 @@ def test_a_replay_copies_inputs_and_outputs_only(replays: Replays, options: dict
         x = torch.randn(3, 8, device="dml")
         y = run(x)
     names = [event.name for event in profile.events() if event.name.startswith("aten::")]
-    assert [name for name in names if "empty" not in name and "randn" not in name and "normal" not in name] == [
+    assert [name for name in names if "copy_" in name and "_from" not in name] == [
         "aten::_foreach_copy_",
         "aten::copy_",
     ]
+    assert not any("linear" in name or "addmm" in name for name in names)
     torch.testing.assert_close(y, module(x), rtol=1e-5, atol=1e-5)
 
 
@@ -212,11 +255,9 @@ def test_an_argument_of_one_call_that_is_written_to(replays: Replays) -> None:
     assert not replays.graphs
 
 
-@pytest.mark.parametrize("name", ["expanded", "a slice", "transposed", "overlapping"])
+@pytest.mark.parametrize("name", ["expanded", "a slice", "transposed"])
 def test_layouts_of_inputs_and_outputs(replays: Replays, name: str) -> None:
     def layout(x: torch.Tensor) -> torch.Tensor:
-        if name == "overlapping":
-            return x.flatten().unfold(0, 4, 2)
         return {"expanded": x[:, :1].expand(4, 5), "a slice": x[1:, 1:3], "transposed": x.T}[name]
 
     run = compiled(lambda x: (x * 2, (x.sum() + 1).expand(3, 2)), mode=MODE)
@@ -267,15 +308,25 @@ def test_what_cannot_be_captured_runs(replays: Replays, skipped: list[str]) -> N
         y = torch.full((3,), float(n))
         torch.testing.assert_close(with_cpu(x, y), x.sin() + y.cos().to("dml"))
     assert skipped == ["skipping cudagraphs due to tensors on cpu"]
-    reading = compiled(lambda x: x[x > 1] * 2, mode=MODE)
-    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
-        for n in range(4):
-            assert reading(x + n).tolist() == [2.0 * (n + 1)] * (3 if n else 0)
+
+    @torch.library.custom_op("torch_dml_tests::read", mutates_args=())
+    def read(x: torch.Tensor) -> torch.Tensor:
+        return x + x[0].item()
+
+    read.register_fake(torch.empty_like)
+    reading = compiled(lambda x: read(x * 2) - 1, mode=MODE)
+    for n in range(4):
+        assert reading(x * n).tolist() == [4.0 * n - 1] * 3
     assert len(skipped) == 2 and "reading from the device" in skipped[1]
+    overlapping = compiled(lambda x: x * 2, mode=MODE)
+    for _ in range(3):
+        y = torch.randn(9).to("dml").unfold(0, 4, 2)
+        assert same_bits(overlapping(y), y * 2)
+    assert skipped[2:] == ["skipping cudagraphs due to an input whose elements share memory"]
     elsewhere = compiled(lambda x: (x + 1).to("dml:1") * 2, mode=MODE)
     for _ in range(3):
         assert elsewhere(x).tolist() == [4.0] * 3
-    assert skipped[2:] == ["skipping cudagraphs due to 2 devices"]
+    assert skipped[3:] == ["skipping cudagraphs due to 2 devices"]
     assert not replays.graphs
 
 
@@ -317,11 +368,10 @@ def test_a_compiled_optimizer(replays: Replays) -> None:
             step()
         results.append(list(module.parameters()))
     assert same_bits(*results)
-    # Forward, backward and step.
-    assert len(set(replays.graphs)) == 3
-    assert [replays.graphs.index(graph) for graph in replays.graphs[-3:]] == sorted(
-        replays.graphs.index(graph) for graph in set(replays.graphs)
-    )
+    # The forward pass, the backward pass, and the step. Before gradients were results of a graph,
+    # the step had one that copied them.
+    assert len(set(replays.graphs)) == 4 and len(set(replays.graphs[-3:])) == 3
+    assert replays.graphs[-6:-3] == replays.graphs[-3:]
 
 
 def test_a_break_in_the_graph(replays: Replays) -> None:
@@ -369,35 +419,33 @@ def test_threads(replays: Replays) -> None:
 def test_memory_is_freed_with_the_program(replays: Replays) -> None:
     module = nn.Sequential(nn.Linear(64, 512), nn.Tanh(), nn.Linear(512, 64)).to("dml")
     x = torch.randn(256, 64, device="dml")
-
-    def step() -> torch.Tensor:
-        return torch.autograd.grad(run(x).square().mean(), list(module.parameters()))[0]
-
-    expected = step if False else None
     gc.collect()
     before = torch.dml.memory_allocated()
-    run = compiled(module, mode=MODE)
+    programs = [compiled(module, mode=MODE)]
+
+    def step() -> torch.Tensor:
+        return torch.autograd.grad(programs[0](x).square().mean(), list(module.parameters()))[0]
+
     for _ in range(4):
-        kept = step()
-    value = kept.clone()
+        step()
     held = torch.dml.memory_allocated() - before
     assert len(set(replays.graphs)) == 2 and held > 256 * 512 * 4
     for _ in range(10):
-        kept = step()
-    assert torch.dml.memory_allocated() - before <= 2 * held, "more calls hold no more"
+        step()
+    assert torch.dml.memory_allocated() - before == held
+    kept = step()
+    value = kept.clone()
     replays.graphs.clear()
-    del run
+    programs.clear()
     torch._dynamo.reset()
     gc.collect()
+    assert torch.dml.memory_allocated() - before <= 2 * 64 * 512 * 4 + 1024
     assert same_bits(kept, value), "a result outlives its graph"
-    del kept, value, expected
-    gc.collect()
-    torch.accelerator.synchronize()
+    del kept, value
     assert torch.dml.memory_allocated() == before
 
 
 def test_captures_of_networks_that_are_gone_are_dropped(replays: Replays) -> None:
-    torch._dynamo.config.recompile_limit  # noqa: B018
     x = torch.randn(64, 64, device="dml")
 
     class Network(nn.Module):
@@ -409,14 +457,15 @@ def test_captures_of_networks_that_are_gone_are_dropped(replays: Replays) -> Non
             return self.layer(x).tanh()
 
     allocated = []
-    for _ in range(6):
+    for _ in range(8):
         module = Network().to("dml")
         for _ in range(4):
             compiled(module, mode=MODE)(x).sum().backward()
         del module
         gc.collect()
         allocated.append(torch.dml.memory_allocated())
-    assert allocated[-1] == allocated[1]
+    # They are dropped when the program is captured again: that of one network may remain.
+    assert max(allocated) - min(allocated) < 3 * 65 * 64 * 4
 
 
 def test_the_interface_of_cudas_graphs(replays: Replays) -> None:

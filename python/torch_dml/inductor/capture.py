@@ -1,11 +1,12 @@
-"""Capture of compiled programs, for mode="reduce-overhead": a program's call becomes the replay of a
-graph.
+"""Capture of compiled programs, for mode="reduce-overhead": a program's call becomes the replay of
+a graph.
 
 docs/design/compile.md says what is captured when, and where inputs and results lie.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 import weakref
@@ -15,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._inductor.cudagraph_utils import log_cudagraph_skip_and_bump_counter
-from torch._inductor.output_code import CompiledFxGraph, complex_memory_overlap
+from torch._inductor.output_code import CompiledFxGraph
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from torch_dml import device, engine
@@ -101,7 +102,9 @@ class Memory:
     def __init__(self, index: int) -> None:
         """Make pools on the device with this index."""
         self.lock = threading.RLock()
+        self.programs: weakref.WeakSet[CapturedProgram] = weakref.WeakSet()
         self.addresses: set[int] = set()
+        self._index = index
         self._pools = GraphPool(index), GraphPool(index)
         self._in_use: tuple[list[Results], list[Results]] = ([], [])
         self._numbers = itertools.count()
@@ -109,6 +112,14 @@ class Memory:
     def pool(self, backward: bool) -> GraphPool:
         """Return the pool of forward or of backward graphs."""
         return self._pools[backward]
+
+    def reset(self) -> None:
+        """Drop the captures of all programs, and their memory that is not used otherwise."""
+        with self.lock:
+            for program in list(self.programs):
+                program.forget()
+            self._pools = GraphPool(self._index), GraphPool(self._index)
+            self._in_use = ([], [])
 
     def results(self, tensors: Sequence[Tensor]) -> Results:
         """Return the results of a graph that has just been captured."""
@@ -119,8 +130,8 @@ class Memory:
         return results
 
     def may_replay(self, results: Results, backward: bool) -> bool:
-        """Return whether a replay overwrites nothing that is used. It may overwrite its own results,
-        and those of later captures, which may lie in its intermediate memory.
+        """Return whether a replay overwrites nothing that is used. It may overwrite its own
+        results, and those of later captures, which may lie in its intermediate memory.
         """
         in_use = self._in_use[backward]
         in_use[:] = [other for other in in_use if other.in_use()]
@@ -137,6 +148,14 @@ _memories: weakref.WeakValueDictionary[int, Memory] = weakref.WeakValueDictionar
 _memories_lock = threading.Lock()
 
 
+def reset() -> None:
+    """Drop all captures, as `torch._dynamo.reset()` does. Dynamo itself may keep programs after
+    it.
+    """
+    for memory in list(_memories.values()):
+        memory.reset()
+
+
 def _memory_of(index: int) -> Memory:
     with _memories_lock:
         memory = _memories.get(index)
@@ -149,8 +168,8 @@ class Capture:
     """A call of a program as a graph."""
 
     def __init__(self, inputs: list[Any], kept: Collection[int], persistent: list[StorageWeakRef]) -> None:
-        """Prepare a capture that uses the inputs at the indices `kept` where they lie, and others in
-        memory of its own. `persistent` refers to memory without which there will be no such call
+        """Prepare a capture that uses the inputs at the indices `kept` where they lie, and others
+        in memory of its own. `persistent` refers to memory without which there will be no such call
         again.
         """
         self._persistent = persistent
@@ -179,12 +198,14 @@ class Capture:
     def capture(self, program: _Program, visible: Collection[int] | None) -> None:
         """Capture the program, and end the capture also if there is an error."""
         try:
+            if any(map(_overlaps, self._targets)):
+                raise RuntimeError("an input whose elements share memory")
             outputs = program(list(self._inputs))
             self._graph.capture_end()
+            self._makers = [self._maker(x, visible is None or i in visible) for i, x in enumerate(outputs)]
         except BaseException:
             self._graph.reset()
             raise
-        self._makers = [self._maker(x, visible is None or i in visible) for i, x in enumerate(outputs)]
         # Nothing that this call was given is to be kept alive.
         self._inputs = []
 
@@ -212,26 +233,35 @@ class Capture:
         """Return how to make a replay's output, where the captured program's was `x`."""
         if not isinstance(x, Tensor):
             return lambda _: x
-        shape, stride, options = x.shape, x.stride(), {"dtype": x.dtype, "device": x.device}
-        storage, offset = x.untyped_storage()._cdata, x.storage_offset()
+        if not _is_here(x):
+            raise RuntimeError(f"an output on {x.device.type}")
+        shape, stride, storage = x.shape, x.stride(), x.untyped_storage()._cdata
         for i, given in enumerate(self._inputs):
-            if i in self._copied or not isinstance(given, Tensor):
+            if not isinstance(given, Tensor) or i in self._copied:
                 continue
             if x is given:
                 return lambda inputs, i=i: inputs[i]
             if given.untyped_storage()._cdata == storage:
-                return lambda inputs, i=i: inputs[i].as_strided(shape, stride, offset).data
-        if not is_visible or complex_memory_overlap(x):
+                if x.dtype != given.dtype:
+                    raise RuntimeError("an output that is an input of another dtype")
+                return functools.partial(_part, i, shape, stride, x.storage_offset() - given.storage_offset())
+        source = _once(x)
+        if not is_visible or _overlaps(source):
             self._lent.append(x)
             return lambda _: x.data
-        source = _once(x)
 
         def copy(_: list[Any]) -> Tensor:
-            made = torch.empty_strided(shape, stride, **options)
+            made = torch.empty_strided(shape, stride, dtype=x.dtype, device=x.device)
             _once(made).copy_(source)
             return made
 
         return copy
+
+
+def _part(i: int, shape: Sequence[int], stride: Sequence[int], distance: int, inputs: list[Any]) -> Tensor:
+    """Return a tensor in the memory of an input."""
+    x: Tensor = inputs[i]
+    return x.as_strided(shape, stride, x.storage_offset() + distance).data
 
 
 def _is_here(x: Any) -> bool:
@@ -239,11 +269,24 @@ def _is_here(x: Any) -> bool:
 
 
 def _once(tensor: Tensor) -> Tensor:
-    """Return a tensor's elements, each of them once: an expanded one has the same memory for many."""
+    """Return a tensor's elements, each of them once: an expanded one has the same memory for
+    many.
+    """
     for d, (n, step) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
         if step == 0 and n > 1:
             tensor = tensor.narrow(d, 0, 1)
     return tensor
+
+
+def _overlaps(tensor: Tensor) -> bool:
+    """Return whether elements may share memory."""
+    end = 1
+    for step, n in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if n > 1:
+            if step < end:
+                return True
+            end = step * n
+    return False
 
 
 class CapturedProgram:
@@ -261,8 +304,8 @@ class CapturedProgram:
         visible: Collection[int] | None,
         backward: bool,
     ) -> None:
-        """`static` are the indices of inputs that do not move or are written to; `symbolic` are those
-        of tensors whose sizes differ from call to call.
+        """`static` are the indices of inputs that do not move or are written to; `symbolic` are
+        those of tensors whose sizes differ from call to call.
         """
         # The list of inputs is the program's to clear.
         self._boxed_call = True
@@ -271,6 +314,7 @@ class CapturedProgram:
         self._static, self._symbolic, self._visible = static, set(symbolic), visible
         self._backward = backward
         self._memory = _memory_of(index)
+        self._memory.programs.add(self)
         self._seen: dict[Any, list[StorageWeakRef]] = {}
         self._captures: dict[Any, list[Capture]] = {}
         self._sizes: set[Any] = set()
@@ -289,8 +333,14 @@ class CapturedProgram:
                     return capture.replay(inputs)
         return self._program(inputs)
 
+    def forget(self) -> None:
+        """Drop all captures. Later calls are captured anew."""
+        self._captures, self._seen, self._sizes = {}, {}, set()
+
     def _find(self, inputs: list[Any]) -> Capture | None:
-        """Return the capture that replays a call, a new one if need be; None if the call is to run."""
+        """Return the capture that replays a call, a new one if need be; None if the call is to
+        run.
+        """
         kept: list[int] = []
         places: list[Any] = [torch.is_inference_mode_enabled()]
         sizes: list[Any] = []

@@ -22,8 +22,8 @@ SETTINGS: dict[str, Any] = {
     "emulate_precision_casts": True,
 }
 
-# What modes ask Inductor for, and what this device does otherwise: the engine tunes products itself,
-# and capture.py captures programs.
+# What modes ask Inductor for, and what this device does otherwise: the engine tunes products
+# itself, and capture.py captures programs.
 REFUSED: dict[str, Any] = {
     "max_autotune": False,
     "max_autotune_gemm": False,
