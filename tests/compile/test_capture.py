@@ -343,6 +343,41 @@ def test_in_a_graph_of_the_user(replays: Replays) -> None:
     assert same_bits(y, x.sin() * 2)
 
 
+def test_while_another_thread_captures(replays: Replays, skipped: list[str]) -> None:
+    run = compiled(lambda x: x.sin() * 2, mode=MODE)
+    x = torch.randn(5, device="dml")
+    run(x)
+    begun, end = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with torch.dml.graph(torch.dml.Graph()):
+            begun.set()
+            end.wait()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    begun.wait()
+    assert replays.during(lambda: run(x)) == 0
+    end.set()
+    thread.join()
+    assert replays.during(lambda: run(x)) == 1
+    assert not skipped
+
+
+def test_on_another_device_and_in_inference_mode(replays: Replays) -> None:
+    module = nn.Linear(4, 3).to("dml:1")
+    run = compiled(module, mode=MODE)
+    for inference in (True, False, True, False, True, False):
+        x = torch.randn(2, 4, device="dml:1")
+        with torch.inference_mode(inference):
+            y = run(x)
+            assert same_bits(y, module(x)) and y.is_inference() == inference
+        if not inference:
+            y.sum().backward()
+    assert len(replays.graphs) >= 5
+    assert torch.accelerator.current_device_index() == 0
+
+
 def test_an_index_out_of_range_is_an_error(replays: Replays) -> None:
     run = compiled(lambda x, i: x[i] + 1, mode=MODE)
     x = torch.randn(6, 8, device="dml")
@@ -443,6 +478,19 @@ def test_memory_is_freed_with_the_program(replays: Replays) -> None:
     assert same_bits(kept, value), "a result outlives its graph"
     del kept, value
     assert torch.dml.memory_allocated() == before
+
+
+def test_programs_share_memory(replays: Replays) -> None:
+    x = torch.randn(2048, 2048, device="dml")
+    reserved = []
+    for n in range(4):
+        run = compiled(lambda x, n=n: (x.cumsum(0).sin().cumsum(1) + n).sum(), mode=MODE)
+        for _ in range(3):
+            run(x)
+        reserved.append(torch.dml.memory_reserved())
+    assert len(set(replays.graphs)) == 4
+    print(reserved)
+    assert reserved[3] - reserved[0] < x.nbytes
 
 
 def test_captures_of_networks_that_are_gone_are_dropped(replays: Replays) -> None:

@@ -244,14 +244,14 @@ class Capture:
             if given.untyped_storage()._cdata == storage:
                 if x.dtype != given.dtype:
                     raise RuntimeError("an output that is an input of another dtype")
-                return functools.partial(_part, i, shape, stride, x.storage_offset() - given.storage_offset())
-        source = _once(x)
-        if not is_visible or _overlaps(source):
+                return functools.partial(_part, i, shape, stride, int(x.storage_offset() - given.storage_offset()))
+        if not is_visible or _overlaps(_once(x)):
             self._lent.append(x)
             return lambda _: x.data
+        source = _once(_borrowed(x))
 
         def copy(_: list[Any]) -> Tensor:
-            made = torch.empty_strided(shape, stride, dtype=x.dtype, device=x.device)
+            made = torch.empty_strided(shape, stride, dtype=source.dtype, device=source.device)
             _once(made).copy_(source)
             return made
 
@@ -266,6 +266,13 @@ def _part(i: int, shape: Sequence[int], stride: Sequence[int], distance: int, in
 
 def _is_here(x: Any) -> bool:
     return isinstance(x, Tensor) and x.device.type == DEVICE
+
+
+def _borrowed(x: Tensor) -> Tensor:
+    """Return a tensor that does not keep its memory: later captures may have it."""
+    storage = x.untyped_storage()
+    place = torch._C._construct_storage_from_data_pointer(storage.data_ptr(), x.device, storage.nbytes())  # type: ignore[attr-defined]
+    return torch.empty(0, dtype=x.dtype, device=x.device).set_(place, x.storage_offset(), x.shape, x.stride())
 
 
 def _once(tensor: Tensor) -> Tensor:
@@ -307,7 +314,8 @@ class CapturedProgram:
         """`static` are the indices of inputs that do not move or are written to; `symbolic` are
         those of tensors whose sizes differ from call to call.
         """
-        # The list of inputs is the program's to clear.
+        # The list of inputs is the program's to clear. Dynamo's wrappers copy attributes of
+        # instances.
         self._boxed_call = True
         self._program = program
         self._index = index
@@ -335,7 +343,9 @@ class CapturedProgram:
 
     def forget(self) -> None:
         """Drop all captures. Later calls are captured anew."""
-        self._captures, self._seen, self._sizes = {}, {}, set()
+        self._captures.clear()
+        self._seen.clear()
+        self._sizes.clear()
 
     def _find(self, inputs: list[Any]) -> Capture | None:
         """Return the capture that replays a call, a new one if need be; None if the call is to
@@ -384,8 +394,10 @@ class CapturedProgram:
         """Return whether there may be one more capture, after those were dropped that will not be
         replayed again.
         """
-        left = {k: [one for one in ones if not one.is_of_the_past()] for k, ones in self._captures.items()}
-        self._captures = {k: ones for k, ones in left.items() if ones}
+        for k, ones in list(self._captures.items()):
+            self._captures[k] = [one for one in ones if not one.is_of_the_past()]
+            if not self._captures[k]:
+                del self._captures[k]
         if len(self._captures.get(key, ())) >= MOST_AT_ONCE:
             return False
         if sizes not in self._sizes and self._most_sizes is not None and len(self._sizes) >= self._most_sizes:
