@@ -175,11 +175,8 @@ class Capture:
         self._persistent = persistent
         self._copied = [i for i, x in enumerate(inputs) if _is_here(x) and i not in kept]
         self._inputs = list(inputs)
-        for i in self._copied:
-            x = inputs[i]
-            self._inputs[i] = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device)
-        self._targets = [_once(self._inputs[i]) for i in self._copied]
-        self._expanded = {i for i, to in zip(self._copied, self._targets, strict=True) if to is not self._inputs[i]}
+        self._targets: list[Tensor] = []
+        self._expanded: list[list[int]] = []
         self._graph = Graph()
         self._makers: list[_Maker] = []
         self._lent: list[Tensor] = []
@@ -198,16 +195,22 @@ class Capture:
     def capture(self, program: _Program, visible: Collection[int] | None) -> None:
         """Capture the program, and end the capture also if there is an error."""
         try:
-            if any(map(_overlaps, self._targets)):
-                raise RuntimeError("an input whose elements share memory")
+            for i in self._copied:
+                x = self._inputs[i]
+                if _overlaps(x):
+                    raise RuntimeError("an input whose elements share memory")
+                self._inputs[i] = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device)
             outputs = program(list(self._inputs))
-            self._graph.capture_end()
             self._makers = [self._maker(x, visible is None or i in visible) for i, x in enumerate(outputs)]
+            self._expanded = [_expanded(self._inputs[i]) for i in self._copied]
+            self._targets = [_once(_borrowed(self._inputs[i]), _expanded(self._inputs[i])) for i in self._copied]
+            # Inputs are written before a replay, and their memory may be a later capture's. So may
+            # that of outputs, but what is freed in a capture is not written.
+            self._inputs = []
+            self._graph.capture_end()
         except BaseException:
             self._graph.reset()
             raise
-        # Nothing that this call was given is to be kept alive.
-        self._inputs = []
 
     def number_results(self, memory: Memory) -> None:
         """Count the capture, after which results are handed out. There are no other references to
@@ -222,7 +225,7 @@ class Capture:
     def replay(self, inputs: list[Any]) -> list[Any]:
         """Carry out a call."""
         if self._copied:
-            given = [_once(inputs[i]) if i in self._expanded else inputs[i] for i in self._copied]
+            given = [_once(inputs[i], dims) for i, dims in zip(self._copied, self._expanded, strict=True)]
             torch._foreach_copy_(self._targets, given)
         self._graph.replay()
         outputs = [make(inputs) for make in self._makers]
@@ -245,14 +248,15 @@ class Capture:
                 if x.dtype != given.dtype:
                     raise RuntimeError("an output that is an input of another dtype")
                 return functools.partial(_part, i, shape, stride, int(x.storage_offset() - given.storage_offset()))
-        if not is_visible or _overlaps(_once(x)):
+        if not is_visible or _overlaps(x):
             self._lent.append(x)
             return lambda _: x.data
-        source = _once(_borrowed(x))
+        expanded = _expanded(x)
+        source = _once(_borrowed(x), expanded)
 
         def copy(_: list[Any]) -> Tensor:
             made = torch.empty_strided(shape, stride, dtype=source.dtype, device=source.device)
-            _once(made).copy_(source)
+            _once(made, expanded).copy_(source)
             return made
 
         return copy
@@ -275,21 +279,23 @@ def _borrowed(x: Tensor) -> Tensor:
     return torch.empty(0, dtype=x.dtype, device=x.device).set_(place, x.storage_offset(), x.shape, x.stride())
 
 
-def _once(tensor: Tensor) -> Tensor:
-    """Return a tensor's elements, each of them once: an expanded one has the same memory for
-    many.
-    """
-    for d, (n, step) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
-        if step == 0 and n > 1:
-            tensor = tensor.narrow(d, 0, 1)
+def _expanded(tensor: Tensor) -> list[int]:
+    """Return the dimensions whose elements are one element."""
+    return [d for d, (n, step) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)) if step == 0 and n > 1]
+
+
+def _once(tensor: Tensor, expanded: list[int]) -> Tensor:
+    """Return a tensor without the repetitions in expanded dimensions."""
+    for d in expanded:
+        tensor = tensor.narrow(d, 0, 1)
     return tensor
 
 
 def _overlaps(tensor: Tensor) -> bool:
-    """Return whether elements may share memory."""
+    """Return whether elements may share memory other than in expanded dimensions."""
     end = 1
     for step, n in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
-        if n > 1:
+        if n > 1 and step > 0:
             if step < end:
                 return True
             end = step * n
