@@ -203,8 +203,10 @@ def _free_with(owner: Any, free: str, handle: int) -> Any:
 
 def _check_optimizer(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
     """Refuse to capture a step whose number is counted by the host: each replay would repeat the
-    same step number.
+    same step number. What torch.compile makes of a step counts on the device.
     """
+    if torch.compiler.is_compiling():
+        return
     if threading.get_ident() not in _capturing or not is_current_stream_capturing():
         return
     for group in optimizer.param_groups:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
@@ -29,9 +30,19 @@ def install() -> None:
 
         return compile_graph(graph, inputs, self.config)
 
+    reset_inductor = wrapper.reset
+
+    @functools.wraps(reset_inductor)
+    def reset(self: Any) -> None:
+        reset_inductor(self)
+        if capture := sys.modules.get("torch_dml.inductor.capture"):
+            capture.reset()
+
     wrapper.__call__ = call
+    wrapper.reset = reset
     metas.install()
     when_imported("torch._dynamo.device_interface", _register_interface)
+    when_imported("torch._dynamo.variables.optimizer", _let_steps_be_counted_on_the_device)
     when_imported("torch.nn.attention.flex_attention", _admit_to_flex_attention)
     if TorchVersion(torch.__version__) < "2.12":
         when_imported("torch._subclasses.fake_tensor", _let_fake_mode_use_the_device)
@@ -48,6 +59,31 @@ def is_on_device(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> bool:
     values = [node.meta.get("example_value") for node in graph.graph.nodes]
     values += [*inputs, *graph.parameters(), *graph.buffers()]
     return any(isinstance(leaf, torch.Tensor) and leaf.device.type == DEVICE for leaf in tree_leaves(values))
+
+
+def _let_steps_be_counted_on_the_device(module: ModuleType) -> None:
+    """Let compiled optimizers count their steps in tensors of the device, as for CUDA, and not in
+    those of the CPU, whose part of a step would be compiled by a C++ compiler.
+    """
+    variable = module.OptimizerVariable
+
+    def may_count(self: Any, group: dict[str, Any]) -> bool:
+        new = all(p.device.type == DEVICE and p not in self.value.state for p in group["params"])
+        return new and "capturable" in group
+
+    if hasattr(variable, "_safe_to_set_capturable"):
+        asked: Callable[..., bool] = variable._safe_to_set_capturable
+        variable._safe_to_set_capturable = lambda self, group: asked(self, group) or may_count(self, group)
+        return
+    set_others: Callable[..., None] = variable._set_capturable
+
+    def set_capturable(self: Any, tx: Any) -> None:
+        for group in self.value.param_groups:
+            if may_count(self, group):
+                group["capturable"] = True
+        set_others(self, tx)
+
+    variable._set_capturable = set_capturable
 
 
 def _admit_to_flex_attention(module: ModuleType) -> None:

@@ -13,6 +13,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import torch
 import torch.nn.functional as F
@@ -295,6 +296,20 @@ def torch_compile_training() -> list[float]:
     model = network().to(device)
     optimizer = torch.optim.Adam(model.parameters(), 0.01)
     return losses(torch.compile(model) if has_cuda else model, optimizer)
+
+
+@program
+def torch_compile_with_graphs() -> list[float]:
+    model = network().to(device)
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    if not has_cuda:
+        return losses(model, optimizer)
+    torch._dynamo.reset()  # forgets the sizes of other programs
+    replay = torch.cuda.CUDAGraph.replay
+    with mock.patch.object(torch.cuda.CUDAGraph, "replay", autospec=True, side_effect=replay) as replays:
+        found = losses(torch.compile(model, mode="reduce-overhead"), optimizer)
+    assert replays.call_count == 4 + 3
+    return found
 
 
 def main() -> None:

@@ -22,8 +22,8 @@ SETTINGS: dict[str, Any] = {
     "emulate_precision_casts": True,
 }
 
-# What modes ask for, and what this device does otherwise or not yet: the engine tunes products
-# itself, and compiled programs are not captured.
+# What modes ask Inductor for, and what this device does otherwise: the engine tunes products
+# itself, and capture.py captures programs.
 REFUSED: dict[str, Any] = {
     "max_autotune": False,
     "max_autotune_gemm": False,
@@ -74,11 +74,16 @@ def compile_graph(graph: torch.fx.GraphModule, inputs: Any, settings: dict[str, 
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
     from torch_dml.inductor import functions
+    from torch_dml.inductor.capture import captured
     from torch_dml.inductor.epilogues import Epilogues
 
+    captures = settings.get("triton.cudagraphs", torch._inductor.config.triton.cudagraphs)
+
     def compile_or_run(graph: torch.fx.GraphModule, inputs: Any, **options: Any) -> Any:
+        visible = graph.graph.output_node().meta.get("user_visible_output_idxs")
         try:
-            return compile_fx_inner(graph, inputs, **options)
+            program = compile_fx_inner(graph, inputs, **options)
+            return captured(program, inputs, visible, options) if captures else program
         except Exception as error:
             reason = _missing(error)
             if reason is None:
@@ -92,9 +97,12 @@ def compile_graph(graph: torch.fx.GraphModule, inputs: Any, settings: dict[str, 
     chosen = {**SETTINGS, **settings, **REFUSED, "post_grad_custom_pre_pass": Epilogues(before)}
     with torch._inductor.config.patch(chosen):
         table = functions.decompositions()
-    return compile_fx(  # type: ignore[return-value]
-        graph, inputs, inner_compile=compile_or_run, config_patches=chosen, decompositions=table
-    )
+    # Autograd's cache of programs knows nothing of captures; Inductor's own remains.
+    uncached: Any = {"enable_autograd_cache": False} if captures else {}
+    with torch._functorch.config.patch(uncached):
+        return compile_fx(  # type: ignore[return-value]
+            graph, inputs, inner_compile=compile_or_run, config_patches=chosen, decompositions=table
+        )
 
 
 def _missing(error: BaseException | None) -> str | None:
