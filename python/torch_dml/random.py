@@ -53,7 +53,7 @@ def initial_seed(device: DeviceLike = None) -> int:
 def get_rng_state(device: DeviceLike = None) -> torch.Tensor:
     """Return the state of a device's generator as 16 bytes on the CPU."""
     state = _STATE.pack(*engine.generator_state(index_of(device)))
-    return torch.frombuffer(bytearray(state), dtype=torch.uint8).clone()
+    return torch.tensor(list(state), dtype=torch.uint8, device="cpu")
 
 
 def set_rng_state(new_state: torch.Tensor, device: DeviceLike = None) -> None:

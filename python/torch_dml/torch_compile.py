@@ -42,6 +42,7 @@ def install() -> None:
     wrapper.reset = reset
     metas.install()
     when_imported("torch._dynamo.device_interface", _register_interface)
+    when_imported("torch._prims.rng_prims", _repeat_random_operators)
     when_imported("torch._dynamo.variables.optimizer", _let_steps_be_counted_on_the_device)
     when_imported("torch.nn.attention.flex_attention", _admit_to_flex_attention)
     if TorchVersion(torch.__version__) < "2.12":
@@ -52,6 +53,12 @@ def _register_interface(module: ModuleType) -> None:
     from torch_dml.inductor.devices import register_interface
 
     register_interface(module)
+
+
+def _repeat_random_operators(module: ModuleType) -> None:
+    from torch_dml.repeated_random import install
+
+    install(module)
 
 
 def is_on_device(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> bool:

@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from tests.compile.compiled import compiled
 
@@ -98,6 +99,24 @@ def test_inference() -> None:
     with torch.no_grad():
         for x, _ in words((5, 8)):
             torch.testing.assert_close(compiled(module)(x), module(x), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_checkpoints_repeat_random_numbers(early: bool) -> None:
+    module = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Dropout(0.5), nn.Linear(16, 8)).to("dml")
+    x = torch.randn(4, 8, device="dml", requires_grad=True)
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        y = F.dropout(x, 0.2) if early else x
+        return checkpoint(module, y, use_reentrant=False).square().sum()
+
+    results = []
+    for run in (loss, compiled(loss), compiled(loss)):
+        torch.manual_seed(5)
+        value = run(x)
+        results.append((value.detach(), *torch.autograd.grad(value, [x, *module.parameters()])))
+    for result in results[1:]:
+        torch.testing.assert_close(result, results[0], rtol=1e-5, atol=1e-5)
 
 
 def test_a_compiled_optimizer() -> None:

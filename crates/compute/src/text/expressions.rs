@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(error("expr %x { %y = relu [of f17] %x }"), Err("1:25: expected a dtype".to_owned()));
         assert_eq!(error("expr %x { %y = relu %x"), Err("1:23: expected the name of a value".to_owned()));
         assert_eq!(error("expr %x { %y = relu %x } x"), Err("1:26: expected the end".to_owned()));
-        assert_eq!(error("expr %x { %y = add 1, 2 }"), Err("1:24: expected a function".to_owned()));
+        assert_eq!(error("expr %x { %y = add 1, 2 }"), Err("1:25: expected a function".to_owned()));
         let text = "expr %0 {\n  %1 = mul %0, -1.5e-7\n  %2 = maximum inf, %1\n}\n";
         assert_eq!(text.parse::<Expr>().map(|expr| expr.to_string()), Ok(text.to_owned()));
         let sum: Expr = "expr %x, %y { %z = add %x, %y }".parse().unwrap_or_else(|error| panic!("{error}"));
