@@ -21,9 +21,10 @@ from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
+from torch_dml.inductor import lanes
 from torch_dml.inductor.errors import MissingKernelError
 from torch_dml.inductor.index_expressions import IndexWriter
-from torch_dml.inductor.lanes import Accesses, Repeated, distance, lanes_of
+from torch_dml.inductor.lanes import END_OF_ROW, ROW, Accesses, distance
 from torch_dml.inductor.overrides import DmlOverrides, converted, rounded
 from torch_dml.inductor.reductions import Reduction, reduction
 from torch_dml.inductor.types import computed, is_narrow, stored
@@ -393,16 +394,26 @@ class DmlKernel(SIMDKernel[TextVariable]):
         return self.cse.generate(buffer, f"decode_{stored(dtype)} {word.text}", dtype=dtype)
 
     def _note(self, key: str, index: sympy.Expr, dtype: torch.dtype) -> None:
-        """Note a load or a store of a pointwise kernel of one dimension."""
-        if self.rows is not None or list(self._widths) != ["x"]:
-            return
-        apart = None
-        if self._load_mask is None and not self.inside:
-            tree = next(tree for tree in self.range_trees if tree.prefix == "x")
-            entries = {symbol: (entry.divisor, entry.length) for symbol, entry in self.range_tree_nodes.items()}
-            entries[tree.index_sym()] = (sympy.S.One, tree.numel)
-            apart = distance(index, entries)
-        self.accesses.add(key, apart, dtype)
+        """Note a load or a store of a pointwise kernel of one dimension, or in a loop over a
+        row.
+        """
+        prefix = "r0_" if self.rows is not None else "x"
+        if self._has_rows_of_lanes() if self.rows is not None else list(self._widths) == ["x"]:
+            apart = None
+            if self._load_mask is None and not self.inside:
+                tree = next(tree for tree in self.range_trees if tree.prefix == prefix)
+                entries = {
+                    symbol: (entry.divisor, entry.length)
+                    for symbol, entry in self.range_tree_nodes.items()
+                    if entry.prefix == prefix
+                }
+                entries[tree.index_sym()] = (sympy.S.One, tree.numel)
+                apart = distance(index, entries)
+            self.accesses.add(key, apart, dtype)
+
+    def _has_rows_of_lanes(self) -> bool:
+        """Return whether invocations may have several neighbouring elements of a row."""
+        return self.rows is not None and not self.rows.across and not self.persistent_reduction
 
     def _encoded(self, value: TextVariable, dtype: torch.dtype) -> str:
         """Return the element to store of a value."""
@@ -604,6 +615,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
             number, kind = next(self.numbers), self._index
             self.declarations.writeline(f"var @r{number}: {kind}")
             line = self.body.writeline
+            line(ROW)
             line(f"store @r{number}, %rfirst")
             line("loop {")
             with self.body.indent():
@@ -617,6 +629,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
                 line(f"%rnext{number}: {kind} = add %r0_index, {self.rows.along}:{kind}")
                 line(f"store @r{number}, %rnext{number}")
             line("}")
+            line(END_OF_ROW)
             self.cse.invalidate(_outside(self.cse))
             for tree in self.range_trees:
                 if tree.is_loop:
@@ -666,49 +679,49 @@ class DmlKernel(SIMDKernel[TextVariable]):
         """Return the text, and keep that of `wide`."""
         name = name or "KERNEL_NAME"
         self.codegen_body()
-        self.wide = self._wide_text(name)
+        header, body = _lines(self.header), _lines(self.body)
+        if self._has_rows_of_lanes():
+            assert self.rows is not None
+            numel, fewest = V.graph.sizevars.simplify(self.numels["r0_"]), self.rows.along * lanes.LANES // 2
+            found = lanes.rows_with_lanes(body, self.accesses, numel, fewest, self.rows.along, self._index)
+            if found is not None:
+                body, vectors = found
+                self.wide = self._text(f"{name}_vectors", header, vectors), 1
+        elif self.rows is None and list(self._widths) == ["x"]:
+            numel = V.graph.sizevars.simplify(self.numels["x"])
+            count = lanes.lanes_of(body, self.accesses, numel, lanes.FEWEST_ELEMENTS)
+            if count > 1:
+                repeated = lanes.Repeated(body, self.accesses, count, self._index, "%xindex").text()
+                self.wide = self._text(f"{name}_by_{count}", self._header_of_lanes(count), repeated), count
+        return self._text(name, header, body)
+
+    def _text(self, name: str, header: Sequence[str], body: Sequence[str]) -> str:
         code = IndentedBuffer()
         code.writeline(f"kernel {name} [{self.workgroup}, 1, 1] {{")
         with code.indent():
             code.writelines(self._declared())
             code.splice(self.declarations)
-            code.splice(self.header)
-            code.splice(self.body)
+            code.writelines([*header, *body])
         code.writeline("}")
         return code.getvalue()
 
-    def _wide_text(self, name: str) -> tuple[str, int] | None:
-        """Return the text of a kernel whose invocations have several elements, and how many; None
-        if there is no use for it.
+    def _header_of_lanes(self, count: int) -> list[str]:
+        """Return the index of an invocation's first element, in a pointwise kernel of one
+        dimension.
         """
-        if self.rows is not None or list(self._widths) != ["x"] or self.reports:
-            return None
-        body = self.body.getvalue()
-        lanes = lanes_of(body, self.accesses, V.graph.sizevars.simplify(self.numels["x"]))
-        if lanes == 1:
-            return None
         kind = self._index
         signed = "bitcast" if kind == "i32" else "convert"
-        code = IndentedBuffer()
-        code.writeline(f"kernel {name}_{lanes} [{WORKGROUP}, 1, 1] {{")
-        with code.indent():
-            code.writelines(self._declared())
-            code.writelines(
-                [
-                    "%above: u32 = mul group.y, groups.x",
-                    "%group: u32 = add %above, group.x",
-                    f"%xgroup: {kind} = {signed} %group",
-                    f"%xfirst: {kind} = mul %xgroup, {WORKGROUP * lanes}:{kind}",
-                    f"%xlocal: {kind} = {signed} local.x",
-                    f"%xwithin: {kind} = mul %xlocal, {lanes}:{kind}",
-                    f"%xindex: {kind} = add %xfirst, %xwithin",
-                    f"%xoutside: bool = ge %xindex, {self._numel('x')}",
-                    "if %xoutside { return }",
-                ]
-            )
-            code.writelines(Repeated(body.splitlines(), self.accesses, lanes, kind).text())
-        code.writeline("}")
-        return code.getvalue(), lanes
+        return [
+            "%above: u32 = mul group.y, groups.x",
+            "%group: u32 = add %above, group.x",
+            f"%xgroup: {kind} = {signed} %group",
+            f"%xfirst: {kind} = mul %xgroup, {WORKGROUP * count}:{kind}",
+            f"%xlocal: {kind} = {signed} local.x",
+            f"%xwithin: {kind} = mul %xlocal, {count}:{kind}",
+            f"%xindex: {kind} = add %xfirst, %xwithin",
+            f"%xoutside: bool = ge %xindex, {self._numel('x')}",
+            "if %xoutside { return }",
+        ]
 
     def call_kernel(self, name: str, node: Any = None, deallocate_ws: bool = True) -> None:
         """Write the call into the wrapper."""
@@ -752,6 +765,10 @@ def _report(number: int, outside: str, at: str, limit: str, kind: str) -> str:
             f"    store @fault[{word + 1}], {wide}high",
         ]
     return "\n".join([*lines, "    store @fault[6], 0:u32", "  }", "}"])
+
+
+def _lines(buffer: IndentedBuffer) -> list[str]:
+    return [line.strip() for line in buffer.getvalue().splitlines()]
 
 
 def _groups_of(numel: sympy.Expr, width: int) -> sympy.Expr:

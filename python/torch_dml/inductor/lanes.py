@@ -30,8 +30,12 @@ MOST_CALLS_OF_HALVES = 8
 
 _NAME = re.compile(r"%\w+")
 _DEFINITION = re.compile(r"(%\w+): (\w+) = (.*)")
-_LOAD = re.compile(r"load @(\w+)\[(.+)\]")
-_STORE = re.compile(r"store @(\w+)\[(.+)\], (.+)")
+_LOAD = re.compile(r"load @(\w+)\[(\S+)\]")
+# Its condition, memory, index and value.
+_STORE = re.compile(r"(?:if (%\w+) \{ )?store @(\w+)\[(\S+)\], (\S+)(?: \})?")
+# Of a variable.
+_VARIABLE = re.compile(r"store @\w+, .+")
+_READ = re.compile(r"load @\w+")
 
 
 @dataclass
@@ -86,34 +90,80 @@ def distance(index: sympy.Expr, entries: dict[sympy.Symbol, tuple[sympy.Expr, sy
     return int(step)
 
 
-def lanes_of(body: str, accesses: Accesses, numel: sympy.Expr) -> int:
-    """Return how many elements an invocation should have."""
-    if not numel.is_Integer or int(numel) < FEWEST_ELEMENTS or not accesses.runs:
+def lanes_of(lines: Sequence[str], accesses: Accesses, numel: sympy.Expr, fewest: int) -> int:
+    """Return how many of so many elements an invocation should have; 1 of fewer than `fewest`."""
+    if not numel.is_Integer or int(numel) < fewest or not accesses.runs:
         return 1
-    if "{" in body or "atomic" in body:
+    if any("atomic" in line or ("{" in line and not _STORE.fullmatch(line)) for line in lines):
         return 1
-    calls = body.count("call ")
+    calls = sum("= call " in line for line in lines)
     if accesses.widest <= 2 and calls <= MOST_CALLS_OF_HALVES and int(numel) % LANES_OF_HALVES == 0:
         return LANES_OF_HALVES
     return LANES if calls <= MOST_CALLS and int(numel) % LANES == 0 else 1
 
 
+# Comments around the loop over a row.
+ROW, END_OF_ROW = "// row", "// end of the row"
+
+
+def rows_with_lanes(
+    lines: Sequence[str], accesses: Accesses, numel: sympy.Expr, fewest: int, along: int, kind: str
+) -> tuple[list[str], list[str]] | None:
+    """Return the lines of a reduction in which `along` invocations, each with several neighbouring
+    elements, take a turn of the loop over a row: with elements that are loaded one by one, and with
+    vectors. None if there is no such loop. Both add the same elements in the same order.
+    """
+    plain: list[str] = []
+    vectors: list[str] = []
+    found, at = False, 0
+    while at < len(lines):
+        if lines[at] != ROW:
+            plain.append(lines[at])
+            vectors.append(lines[at])
+            at += 1
+            continue
+        end = lines.index(END_OF_ROW, at)
+        first, *head = lines[at + 1 : at + 6]
+        index, content, (following, back, close) = lines[at + 6], lines[at + 7 : end - 3], lines[end - 3 : end]
+        lanes = lanes_of(content, accesses, numel, fewest)
+        for whole, of in ((plain, Accesses(same=accesses.same)), (vectors, accesses)):
+            if lanes == 1:
+                whole += lines[at + 1 : end]
+                continue
+            repeated = Repeated(content, of, lanes, kind, "%r0_index")
+            whole += [
+                f"%rstart: {kind} = mul %rfirst, {lanes}:{kind}" if not found else "",
+                first.replace("%rfirst", "%rstart"),
+                *(*head, index, *repeated.text()),
+                following.replace(f", {along}:", f", {along * lanes}:"),
+                *(back, close),
+            ]
+        found, at = found or lanes > 1, end + 1
+    return (plain, vectors) if found else None
+
+
 class Repeated:
     """A kernel's lines, with those that depend on the element repeated for each lane."""
 
-    def __init__(self, lines: Sequence[str], accesses: Accesses, lanes: int, index: str) -> None:
-        """Repeat lines for so many lanes. `index` is the type of indices; `%xindex` is that of the
-        first lane's element.
+    def __init__(self, lines: Sequence[str], accesses: Accesses, lanes: int, kind: str, first: str) -> None:
+        """Repeat lines for so many lanes. `kind` is the type of indices, and `first` the index of
+        the first lane's element. Lines that write variables are repeated lane after lane.
         """
-        self.accesses, self.lanes, self.index = accesses, lanes, index
+        self.accesses, self.lanes, self.kind = accesses, lanes, kind
         self.lines: list[str] = []
         self.numbers = 0
         # Values that each lane has, and whose name for the first is the name itself.
-        self.own = {"%xindex"}
+        self.own = {first}
         for lane in range(1, lanes):
-            self.lines.append(f"{self._in('%xindex', lane)}: {index} = add %xindex, {lane}:{index}")
-        for line in lines:
-            self._repeat(line.strip())
+            self.lines.append(f"{self._in(first, lane)}: {kind} = add {first}, {lane}:{kind}")
+        if any(_VARIABLE.fullmatch(line) for line in lines):
+            for lane in range(lanes):
+                for line in lines:
+                    self._repeat(line, lane)
+        else:
+            for line in lines:
+                for lane in range(lanes):
+                    self._repeat(line, lane)
 
     def text(self) -> list[str]:
         """Return the lines that a store needs."""
@@ -132,20 +182,26 @@ class Repeated:
             return text
         return _NAME.sub(lambda name: f"{name[0]}_{lane}" if name[0] in self.own else name[0], text)
 
-    def _repeat(self, line: str) -> None:
+    def _repeat(self, line: str, lane: int) -> None:
         definition = _DEFINITION.fullmatch(line)
         if definition is None:
-            self._store(line)
+            self._store(line, lane)
             return
         name, kind, instruction = definition.groups()
         load = _LOAD.fullmatch(instruction)
-        if load is not None and name in self.accesses.runs:
-            self._load(name, kind, *load.groups())
-        elif name in self.accesses.same or not any(value in self.own for value in _NAME.findall(instruction)):
-            self.lines.append(line)
-        else:
+        dtype = self.accesses.runs.get(name)
+        if load is not None and dtype is not None and _is_vector(dtype, self.lanes):
             self.own.add(name)
-            self.lines += [self._in(line, lane) for lane in range(self.lanes)]
+            if lane == 0:
+                self._load(name, kind, load[1], load[2], dtype)
+            return
+        is_shared = name in self.accesses.same or not any(value in self.own for value in _NAME.findall(instruction))
+        if is_shared and not _READ.fullmatch(instruction):
+            if lane == 0:
+                self.lines.append(line)
+            return
+        self.own.add(name)
+        self.lines.append(self._in(line, lane))
 
     def _define(self, kind: str, instruction: str) -> str:
         self.numbers += 1
@@ -156,17 +212,12 @@ class Repeated:
     def _vectors(self, at: str, dtype: torch.dtype) -> tuple[int, list[str]]:
         """Write the indices of vectors, and return how many elements each has."""
         elements = min(self.lanes, VECTOR // dtype.itemsize)
-        kind = "i64" if self.index == "i64" else "u32"
+        kind = "i64" if self.kind == "i64" else "u32"
         first = self._define(kind, f"div {at}, {elements}:{kind}")
         others = range(1, self.lanes // elements)
         return elements, [first, *(self._define(kind, f"add {first}, {i}:{kind}") for i in others)]
 
-    def _load(self, name: str, kind: str, memory: str, at: str) -> None:
-        dtype = self.accesses.runs[name]
-        self.own.add(name)
-        if not _is_vector(dtype, self.lanes):
-            self.lines += [self._in(f"{name}: {kind} = load @{memory}[{at}]", lane) for lane in range(self.lanes)]
-            return
+    def _load(self, name: str, kind: str, memory: str, at: str, dtype: torch.dtype) -> None:
         elements, indices = self._vectors(at, dtype)
         words = elements * dtype.itemsize // 4
         of = "u32" if is_narrow(dtype) else computed(dtype)
@@ -183,14 +234,16 @@ class Repeated:
                 word = self._define("u32", f"shr {word}, {element % per * bits}")
             self.lines.append(f"{self._in(name, lane)}: u32 = and {word}, {(1 << bits) - 1}")
 
-    def _store(self, line: str) -> None:
+    def _store(self, line: str, lane: int) -> None:
         store = _STORE.fullmatch(line)
-        assert store is not None, line
-        memory, at, value = store.groups()
-        dtype = self.accesses.runs.get(f"{memory} {at}")
-        if dtype is None or not _is_vector(dtype, self.lanes):
-            self.lines += [self._in(line, lane) for lane in range(self.lanes)]
+        dtype = self.accesses.runs.get(f"{store[2]} {store[3]}") if store is not None else None
+        is_vector = dtype is not None and _is_vector(dtype, self.lanes)
+        if store is None or dtype is None or not is_vector or store[1] in self.own:
+            self.lines.append(self._in(line, lane))
             return
+        if lane < self.lanes - 1:
+            return
+        condition, memory, at, value = store.groups()
         values = [self._in(value, lane) for lane in range(self.lanes)]
         of = "u32" if is_narrow(dtype) else computed(dtype)
         words = list(self._words(values, dtype)) if is_narrow(dtype) else values
@@ -198,7 +251,8 @@ class Repeated:
         size = elements * dtype.itemsize // 4
         for number, index in enumerate(indices):
             vector = self._define(f"{of}x{size}", f"vector {', '.join(words[number * size : (number + 1) * size])}")
-            self.lines.append(f"store @{memory}[{index}], {vector}")
+            stored = f"store @{memory}[{index}], {vector}"
+            self.lines.append(f"if {condition} {{ {stored} }}" if condition else stored)
 
     def _words(self, values: Sequence[str], dtype: torch.dtype) -> Iterator[str]:
         """Write words of elements that have 8 or 16 bits."""

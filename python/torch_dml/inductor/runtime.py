@@ -57,12 +57,13 @@ class Program:
 
     def __init__(self, text: str, wide: tuple[str, int] | None) -> None:
         """Parse a text and begin to compile it for the current device. `wide` is the text of the
-        same kernel for tensors whose addresses are multiples of `ALIGNMENT`, and how many elements
-        its invocations have; then the other is only compiled if it is needed.
+        same kernel for tensors whose addresses are multiples of `ALIGNMENT`, and how many
+        workgroups of the other one of its own replaces; then the other is only compiled if it is
+        needed.
         """
         self.kernel = Kernel(text if wide is None else wide[0])
-        self._other = text
-        self._lanes = 1 if wide is None else wide[1]
+        self._other = None if wide is None else text
+        self._replaces = 1 if wide is None else wide[1]
         params = self.kernel._params
         self._tensors = [param["kind"] != "param" for param in params]
         kinds = ["Q" if param["kind"] != "param" else _NUMBERS[param["dtype"]] for param in params]
@@ -83,14 +84,14 @@ class Program:
         values = [x.data_ptr() if t else x for x, t in zip(arguments, self._tensors, strict=False)]
         if self._reports:
             values += _index_fault(device)
-        kernel, lanes = self.kernel, self._lanes
-        if lanes > 1:
+        kernel, replaced = self.kernel, self._replaces
+        if self._other is not None:
             bits = 0
             for value, is_tensor in zip(values, self._tensors, strict=True):
                 bits |= value if is_tensor else 0
             if bits % ALIGNMENT:
-                kernel, lanes = _kernel(self._other), 1
-        counts = _packed(-(-groups // lanes))
+                kernel, replaced = _kernel(self._other), 1
+        counts = _packed(-(-groups // replaced))
         status = self._launch(device, kernel._handle(device), self._pack(*values), self._count, counts)
         if status != 0:
             raise engine.error_of("dml_launch_values", status)

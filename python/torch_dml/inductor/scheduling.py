@@ -44,9 +44,9 @@ class DmlScheduling(SIMDScheduling):
             text = src_code.replace("KERNEL_NAME", name)
             call = f"dml_kernel('''\n{text}''')"
             if kernel.wide is not None:
-                wide, lanes = kernel.wide
+                wide, replaced = kernel.wide
                 wide = wide.replace("KERNEL_NAME", name)
-                call = f"dml_kernel('''\n{text}''', wide=('''\n{wide}''', {lanes}))"
+                call = f"dml_kernel('''\n{text}''', wide=('''\n{wide}''', {replaced}))"
             wrapper.define_kernel(name, call, f"{origins}\n{detailed}", gpu=False)
         return wrapper.src_to_kernel[src_code]
 
