@@ -44,7 +44,7 @@ def fused(function: Callable[..., Any], *inputs: Any, **options: Any) -> tuple[A
 def test_operators_join_the_product(name: str, dtype: torch.dtype) -> None:
     inputs = on_device(dtype)
     found, count = fused(CASES[name], *inputs)
-    assert count == 1 and same_bits(found, CASES[name](*inputs))
+    assert count == (dtype != torch.float64) and same_bits(found, CASES[name](*inputs))
 
 
 @pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)

@@ -30,8 +30,9 @@ def says_no_float64(message: str) -> bool:
 
 
 def refuses_float64(error: BaseException) -> bool:
-    """Whether an error says that the device lacks float64 for a call."""
-    return isinstance(error, NotImplementedError) and says_no_float64(str(error))
+    """Whether an error says that the device lacks float64 for a call, or for a compiled graph."""
+    is_compiling = type(error).__name__ == "BackendCompilerFailed"
+    return (isinstance(error, NotImplementedError) or is_compiling) and says_no_float64(str(error))
 
 
 def sample(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:

@@ -275,7 +275,10 @@ def _is_here(x: Any) -> bool:
 def _borrowed(x: Tensor) -> Tensor:
     """Return a tensor that does not keep its memory: later captures may have it."""
     storage = x.untyped_storage()
-    place = torch._C._construct_storage_from_data_pointer(storage.data_ptr(), x.device, storage.nbytes())  # type: ignore[attr-defined]
+    address = storage.data_ptr()
+    # Torch takes a signed number, and drivers have addresses with the highest bit.
+    signed = address - (1 << 64) if address >> 63 else address
+    place = torch._C._construct_storage_from_data_pointer(signed, x.device, storage.nbytes())  # type: ignore[attr-defined]
     return torch.empty(0, dtype=x.dtype, device=x.device).set_(place, x.storage_offset(), x.shape, x.stride())
 
 

@@ -80,10 +80,12 @@ class Epilogues(CustomGraphPass):
 
 
 def _begins(node: Node) -> bool:
-    """Return whether a node is a product or a convolution of floats on the device."""
+    """Return whether a node is a product or a convolution of floats on the device. Where an adapter
+    lacks float64, the operators alone may run on the CPU.
+    """
     if node.target not in PRODUCTS and (node.target != aten.convolution.default or node.args[6]):
         return False
-    return _of(node).device.type == DEVICE and _of(node).dtype.is_floating_point
+    return _of(node).device.type == DEVICE and _of(node).dtype in (torch.float32, torch.float16, torch.bfloat16)
 
 
 @dataclass
@@ -189,7 +191,7 @@ def _step(graph: Graph, chain: Chain, at: Node, view: Node | None, user: Node, v
 def _written(chain: Chain, node: Node, operand: Callable[[Node], str | None]) -> str | None:
     """Write an operator of operands, and return its value; None if it is no function of them."""
     result, product = _of(node), _of(chain.product)
-    if not result.dtype.is_floating_point or (result.dtype == torch.float64) != (product.dtype == torch.float64):
+    if not result.dtype.is_floating_point or result.dtype == torch.float64:
         return None
     is_rounding = node.target == prims.convert_element_type.default
     function, operands = ("identity", node.args[:1]) if is_rounding else _call(node) or (None, ())
@@ -262,9 +264,9 @@ def _operand(graph: Graph, product: Node, view: Node | None, user: Node, operand
     to that; None if it has no such view.
     """
     value = operand.meta.get("val")
-    if not isinstance(value, torch.Tensor) or value.device.type != DEVICE or not value.dtype.is_floating_point:
+    if not isinstance(value, torch.Tensor) or value.device.type != DEVICE:
         return None
-    if (value.dtype == torch.float64) != (_of(product).dtype == torch.float64):
+    if not value.dtype.is_floating_point or value.dtype == torch.float64:
         return None
     shape = _of(product).shape
     if view is None:

@@ -13,6 +13,7 @@ import torch
 from torch_dml import engine
 from torch_dml.backend import DEVICE
 from torch_dml.device import get_device_properties
+from torch_dml.inductor.errors import MissingKernelError
 from torch_dml.text_kernel import Kernel
 
 # A number in the low bytes of eight.
@@ -61,7 +62,11 @@ class Program:
         workgroups of the other one of its own replaces; then the other is only compiled if it is
         needed.
         """
-        self.kernel = Kernel(text if wide is None else wide[0])
+        try:
+            self.kernel = Kernel(text if wide is None else wide[0])
+        except NotImplementedError as error:
+            # The adapter lacks a feature: the graph runs operator by operator.
+            raise MissingKernelError(str(error)) from error
         self._other = None if wide is None else text
         self._replaces = 1 if wide is None else wide[1]
         params = self.kernel._params
