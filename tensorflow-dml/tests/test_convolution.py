@@ -64,8 +64,13 @@ def test_conv_2d(rng, case: str, dtype: str) -> None:
         pytest.skip("without oneDNN the CPU has no gradients of dilated convolutions")
     x, w = images(rng, x, dtype), images(rng, w, dtype)
     with tf.device("CPU:0"):
-        shape = tf.raw_ops.Conv2D(input=x, filter=w, **arguments).shape
-    compare(lambda *t: gradients(*t, arguments), x, w, images(rng, shape, dtype), ulps=ULPS[dtype])
+        g = images(rng, tf.raw_ops.Conv2D(input=x, filter=w, **arguments).shape, dtype)
+        try:
+            gradients(x, w, g, arguments)
+        except tf.errors.InvalidArgumentError:
+            assert (case, dtype) == ("dilation", "float16")
+            pytest.skip("a CPU without instructions for float16 has no gradients of dilated convolutions of it")
+    compare(lambda *t: gradients(*t, arguments), x, w, g, ulps=ULPS[dtype])
 
 
 @pytest.mark.parametrize("case", CASES)

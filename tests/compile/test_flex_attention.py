@@ -202,7 +202,7 @@ def test_a_model_under_autocast() -> None:
 
 def test_an_index_out_of_range_is_an_error() -> None:
     x, bias = torch.randn(1, 1, 20, 8, device="dml"), torch.randn(10, device="dml")
-    with pytest.raises(IndexError, match="index 10 is out of bounds for dimension 0 with size 10"):
+    with pytest.raises(IndexError, match=r"index 1\d is out of bounds for dimension 0 with size 10"):
         compiled(flex_attention)(x, x, x, lambda score, b, h, q, k: score + bias[q])
         torch.accelerator.synchronize()
 
