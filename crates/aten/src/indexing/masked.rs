@@ -7,6 +7,7 @@ use crate::movement::copies::{checked_copy, without_overlap};
 use crate::operator::argument::{Out, TensorOrScalar};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
+use crate::operator::structured;
 use crate::pointwise::operator::input;
 use crate::tensor::overlap;
 use crate::{check, operators};
@@ -78,13 +79,7 @@ fn masked_scatter(call: &mut Call, t: &View, mask: &View, source: &View) -> Resu
         mask.dtype
     );
     let sizes = call.broadcast(&t.sizes, &mask.sizes)?;
-    check!(
-        sizes == t.sizes,
-        Runtime,
-        "output with shape {:?} doesn't match the broadcast shape {:?}",
-        t.sizes.as_slice(),
-        sizes.as_slice()
-    );
+    structured::check_shape(&t.sizes, &sizes)?;
     overlap::check_internal(t)?;
     if t.numel() > 0 {
         let mask = without_overlap(call, t, &mask.expand(&sizes))?;
@@ -131,13 +126,7 @@ fn masked_fill(call: &mut Call, t: &View, mask: &View, value: TensorOrScalar, ou
     let (from, out) = match out {
         Out::New => (t.expand(&sizes), call.empty(t.dtype, &sizes)?),
         _ => {
-            check!(
-                sizes == t.sizes,
-                Runtime,
-                "output with shape {:?} doesn't match the broadcast shape {:?}",
-                t.sizes.as_slice(),
-                sizes.as_slice()
-            );
+            structured::check_shape(&t.sizes, &sizes)?;
             warn_if_expanded(call, t, "masked_fill_");
             overlap::check_partial(t, [mask])?;
             (t.clone(), t.clone())

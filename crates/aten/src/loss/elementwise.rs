@@ -157,12 +157,7 @@ fn squeeze_to_rank(call: &Call, t: &View, sizes: &[i64]) -> Result<View> {
 /// Checks that an operand of these sizes broadcasts to a result of the others.
 fn check_fits(call: &Call, operand: &[i64], result: &[i64]) -> Result<()> {
     let joint = call.broadcast(operand, result)?;
-    check!(
-        joint.as_slice() == result,
-        Runtime,
-        "output with shape {result:?} doesn't match the broadcast shape {:?}",
-        joint.as_slice()
-    );
+    structured::check_shape(result, &joint)?;
     Ok(())
 }
 

@@ -44,14 +44,8 @@ fn product_then(
     let dtypes = [a, b].map(|t| rounded.filter(|_| t.dtype == DType::F32).unwrap_or(t.dtype));
     check_scalar_types(dtypes[0], dtypes[1])?;
     let expr = expression::of_floats(call, then, dtypes[0], &tensors)?;
-    for of in [a, b].into_iter().chain(addend).map(|t| t.dtype).chain([dtype]) {
-        check!(
-            of.is_float() && of.compute() == dtypes[0].compute(),
-            Type,
-            "product_then: {of} and {} are not computed as the same type",
-            dtypes[0]
-        );
-    }
+    let others = [a, b].into_iter().chain(addend).map(|t| t.dtype).chain([dtype]);
+    expression::check_computed(call, dtypes[0], others)?;
     let sizes = if a.dim() == 3 {
         batched_sizes(a, b)?.to_vec()
     } else {

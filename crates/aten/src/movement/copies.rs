@@ -4,6 +4,7 @@ use crate::operator::argument::AnyTensor;
 use crate::operator::call::{Call, Ret};
 use crate::operator::conversion::check_fits;
 use crate::operator::error::{Error, Result};
+use crate::operator::structured;
 use crate::tensor::overlap;
 use crate::{check, operators};
 use dml_compute::host;
@@ -42,13 +43,7 @@ fn copy_from(call: &mut Call, AnyTensor(src): AnyTensor, AnyTensor(dst): AnyTens
 /// Checks that a tensor broadcasts to the shape of one that it is copied to.
 pub fn check_broadcasts(call: &Call, src: &View, dst: &View) -> Result<()> {
     let sizes = call.broadcast(&src.sizes, &dst.sizes)?;
-    check!(
-        sizes == dst.sizes,
-        Runtime,
-        "output with shape {:?} doesn't match the broadcast shape {:?}",
-        dst.sizes.as_slice(),
-        sizes.as_slice()
-    );
+    structured::check_shape(&dst.sizes, &sizes)?;
     Ok(())
 }
 

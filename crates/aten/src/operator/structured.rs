@@ -33,6 +33,16 @@ pub fn check_given(given: Option<&View>, dtype: DType) -> Result<()> {
     }
 }
 
+/// Checks that a tensor that is written has the shape to which the operands broadcast.
+pub fn check_shape(written: &[i64], broadcast: &[i64]) -> Result<()> {
+    check!(
+        written == broadcast,
+        Runtime,
+        "output with shape {written:?} doesn't match the broadcast shape {broadcast:?}"
+    );
+    Ok(())
+}
+
 /// The error for a result with a wrong dtype.
 pub fn wrong_dtype(expected: DType, given: DType) -> Result<()> {
     Err(Error::Runtime(format!(

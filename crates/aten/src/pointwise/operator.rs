@@ -310,13 +310,7 @@ pub fn in_place(call: &Call, t: &View, dtype: DType, inputs: &[Input]) -> Result
 
 fn checked_result(call: &Call, t: &View, dtype: DType, inputs: &[Operand]) -> Result<View> {
     let sizes = broadcast_sizes(call, inputs)?;
-    check!(
-        t.sizes == sizes,
-        Runtime,
-        "output with shape {:?} doesn't match the broadcast shape {:?}",
-        t.sizes.as_slice(),
-        sizes.as_slice()
-    );
+    structured::check_shape(&t.sizes, &sizes)?;
     check!(
         can_cast(dtype, t.dtype),
         Runtime,

@@ -4,6 +4,7 @@
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
+use crate::operator::structured;
 use crate::pointwise::operator::{input, result_tensor};
 use crate::random::fill::{self, fill};
 use crate::random::in_place::{check_float, check_std};
@@ -103,13 +104,7 @@ fn bernoulli(call: &mut Call, generator: Option<Generator>, out: View, p: Input)
             let dtype = p.dtype;
             check!(dtype.is_float(), NotImplemented, "\"bernoulli_tensor_cpu_p_\" not implemented for '{dtype}'");
             let sizes = call.broadcast(&out.sizes, &p.sizes)?;
-            check!(
-                sizes == out.sizes,
-                Runtime,
-                "output with shape {:?} doesn't match the broadcast shape {:?}",
-                out.sizes.as_slice(),
-                sizes.as_slice()
-            );
+            structured::check_shape(&out.sizes, &sizes)?;
             sample(call, generator.as_ref(), Distribution::Bernoulli, &out, &[&p])?;
         }
     }

@@ -9,7 +9,7 @@ use crate::convolution::{depthwise, products, winograd};
 use crate::error::Result;
 use crate::movement::copy;
 use crate::pointwise::expr::Expr;
-use crate::pointwise::kernel::{self, Operand};
+use crate::pointwise::kernel;
 use crate::scalar::Scalar;
 use crate::view::{Dims, View};
 use dml_engine::Verdict;
@@ -31,13 +31,7 @@ pub fn forward_then(
     bias: Option<&View>,
     then: Option<(Expr, &[View])>,
 ) -> Result<()> {
-    let finish = |cx: &Context| match then {
-        None => Ok(()),
-        Some((expr, tensors)) => {
-            let operands: Vec<_> = std::iter::once(out).chain(tensors).map(Operand::Tensor).collect();
-            kernel::run_expr(cx, expr, &[out], &operands, out.dtype)
-        }
-    };
+    let finish = |cx: &Context| then.map_or(Ok(()), |(expr, tensors)| kernel::run_over(cx, expr, out, tensors));
     if out.numel() == 0 {
         return Ok(());
     }

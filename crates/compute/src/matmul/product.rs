@@ -88,8 +88,7 @@ impl<'t> Product<'t> {
         })?;
         match then {
             Some((expr, tensors)) if out.numel() > 0 && !(multiplied && fused.is_some()) => {
-                let operands: Vec<_> = std::iter::once(out).chain(tensors).map(kernel::Operand::Tensor).collect();
-                kernel::run_expr(cx, expr, &[out], &operands, out.dtype)
+                kernel::run_over(cx, expr, out, tensors)
             }
             _ => Ok(()),
         }

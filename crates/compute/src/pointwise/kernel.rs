@@ -166,6 +166,12 @@ pub fn run_operands(cx: &Context, variant: Variant, outs: &[&View], inputs: &[Op
     run_expr(cx, Expr::of(variant, inputs.len()), outs, inputs, common)
 }
 
+/// Replaces elements of `out` by an expression of them and of tensors of its shape.
+pub fn run_over(cx: &Context, expr: Expr, out: &View, tensors: &[View]) -> Result<()> {
+    let operands: Operands = std::iter::once(out).chain(tensors).map(Operand::Tensor).collect();
+    run_expr(cx, expr, &[out], &operands, out.dtype)
+}
+
 /// [`run_operands`] for an expression of the inputs.
 pub fn run_expr(cx: &Context, expr: Expr, outs: &[&View], inputs: &[Operand], common: DType) -> Result<()> {
     let numel = outs[0].numel();
