@@ -6,6 +6,7 @@ A case's number determines everything about it.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,8 +110,6 @@ class Case:
 
 
 def _line(expression: str, number: int, x: int, y: int) -> str:
-    import re
-
     names = {"x": f"t[{x}]", "y": f"t[{y}]"}
     text = re.sub(r"\b[xy]\b(?!=)", lambda found: names[found.group()], expression)
     return text if " = " in text or "+= " in text else f"t.append({text})"
@@ -184,15 +183,8 @@ def _extend(case: Case, choose: random.Random, scope: dict[str, Any]) -> None:
             value.copy_(before)
 
 
-@dataclass(frozen=True)
-class Difference:
-    """What a case shows."""
-
-    what: str
-
-
-def run(case: Case) -> Difference | None:
-    """Compare a case's compiled function with the function itself."""
+def run(case: Case) -> str | None:
+    """How a case's compiled function differs from the function itself."""
     torch.compiler.reset()
     function = case.function()
     compiled = torch.compile(function, fullgraph=True, dynamic=True if case.dynamic else None)
@@ -215,11 +207,11 @@ def run(case: Case) -> Difference | None:
         except Exception as error:
             if run_it is function or refuses_float64(error):
                 return None
-            return Difference(f"{type(error).__name__}: {error}"[:2000])
+            return f"{type(error).__name__}: {error}"[:2000]
     for index, (expected, found) in enumerate(zip(*results, strict=True)):
         why = _difference(expected, found, case.exact)
         if why is not None:
-            return Difference(f"result {index}: {why}")
+            return f"result {index}: {why}"
     return None
 
 

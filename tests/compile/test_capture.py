@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from tests.compile.compiled import compiled, same_bits
-from tests.compile.test_networks import Language, pictures, words
+from tests.compile.test_networks import Language, losses, pictures, words
 
 MODE = "reduce-overhead"
 
@@ -67,17 +67,7 @@ def skipped() -> Iterator[list[str]]:
 def train(module: nn.Module, mode: str | None, batches: list[Any], autocast: bool = False) -> list[torch.Tensor]:
     """Losses of all steps, and the parameters and buffers after the last."""
     module = copy.deepcopy(module)
-    run = compiled(module, mode=mode)
-    torch.manual_seed(3)
-    optimizer = torch.optim.AdamW(module.parameters(), 0.01, fused=True)
-    found = []
-    for x, y in batches:
-        optimizer.zero_grad()
-        with torch.autocast("dml", torch.bfloat16, enabled=autocast):
-            loss = F.cross_entropy(run(x).flatten(0, -2), y.flatten())
-        loss.backward()
-        optimizer.step()
-        found.append(loss.detach())
+    found = losses(module, compiled(module, mode=mode), batches, autocast, fused=True)
     return [*found, *module.parameters(), *module.buffers()]
 
 

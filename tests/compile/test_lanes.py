@@ -77,7 +77,7 @@ def test_sums_of_rows_at_odd_addresses(width: int, dtype: torch.dtype) -> None:
 def test_random_graphs(number: int) -> None:
     case = make(number, "dml")
     difference = run(case)
-    assert difference is None, f"{difference.what}\n{case.text()}"
+    assert difference is None, f"{difference}\n{case.text()}"
 
 
 def test_distances_of_neighbours() -> None:

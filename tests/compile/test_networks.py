@@ -52,9 +52,11 @@ def losses(
     run: Callable[..., torch.Tensor],
     batches: list[tuple[torch.Tensor, torch.Tensor]],
     autocast: bool,
-) -> list[float]:
+    **options: bool,
+) -> list[torch.Tensor]:
+    """The losses of all steps, with options of the optimizer."""
     torch.manual_seed(3)
-    optimizer = torch.optim.AdamW(module.parameters(), 0.01)
+    optimizer = torch.optim.AdamW(module.parameters(), 0.01, **options)
     found = []
     for x, y in batches:
         optimizer.zero_grad()
@@ -62,7 +64,7 @@ def losses(
             loss = F.cross_entropy(run(x).flatten(0, -2), y.flatten())
         loss.backward()
         optimizer.step()
-        found.append(loss.item())
+        found.append(loss.detach())
     return found
 
 
@@ -73,8 +75,9 @@ def words(lengths: tuple[int, ...]) -> list[tuple[torch.Tensor, torch.Tensor]]:
 def compare(module: nn.Module, batches: Any, autocast: bool, tolerance: float) -> None:
     module = module.to("dml")
     other = copy.deepcopy(module)
-    expected = losses(other, other, batches, autocast)
-    assert losses(module, compiled(module), batches, autocast) == pytest.approx(expected, rel=tolerance)
+    expected = torch.stack(losses(other, other, batches, autocast)).tolist()
+    found = torch.stack(losses(module, compiled(module), batches, autocast)).tolist()
+    assert found == pytest.approx(expected, rel=tolerance)
     assert expected[-1] < expected[0]
 
 

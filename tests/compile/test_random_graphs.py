@@ -12,4 +12,4 @@ from tests.compile.random_graphs import make, run
 def test_a_compiled_function_is_the_function(number: int) -> None:
     case = make(number, "dml")
     difference = run(case)
-    assert difference is None, f"{difference.what}\n{case.text()}"
+    assert difference is None, f"{difference}\n{case.text()}"

@@ -213,7 +213,8 @@ def _written(chain: Chain, node: Node, operand: Callable[[Node], str | None]) ->
 def _call(node: Node) -> tuple[str, Sequence[Any]] | None:
     """Return the function of an operator and its operands."""
     of = FUNCTIONS.get(node.target)
-    if of is not None and node.target not in (aten.nextafter.default,):
+    # `nextafter` asks Inductor's tensors for their dtype.
+    if of is not None and node.target != aten.nextafter.default:
         call = of(*node.args, **node.kwargs)
         if call is not None:
             return call

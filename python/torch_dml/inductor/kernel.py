@@ -28,7 +28,7 @@ from torch_dml.inductor.lanes import END_OF_ROW, ROW, Accesses, distance
 from torch_dml.inductor.overrides import DmlOverrides, converted, rounded
 from torch_dml.inductor.reductions import Reduction, reduction
 from torch_dml.inductor.types import computed, is_narrow, stored
-from torch_dml.inductor.values import Place, TextCSE, TextVariable, constant
+from torch_dml.inductor.values import Place, TextCSE, TextVariable, named
 
 # Invocations of a workgroup.
 WORKGROUP = 256
@@ -301,20 +301,14 @@ class DmlKernel(SIMDKernel[TextVariable]):
         limits = torch.iinfo(torch.int32)
         fits = bool(bounds.lower >= limits.min and bounds.upper <= limits.max)
         dtype = self.get_index_dtype_as_torch_dtype() if fits else torch.int64
-        value = constant(0, dtype)
-        value.text = value.name = self._write_index(expr, self.compute, dtype)
-        value.number = None
-        return value
+        return named(self._write_index(expr, self.compute, dtype), dtype)
 
     def _fraction(self, expr: sympy.Expr, dtype: torch.dtype) -> TextVariable:
         """Return an expression of sizes, which the host computes."""
         if not all(symbol_is_type(symbol, (SymT.SIZE, SymT.PRECOMPUTED_SIZE)) for symbol in expr.free_symbols):
             raise MissingKernelError(f"a fraction of indices: {expr}")
         name = self.fractions.setdefault((expr, computed(dtype)), f"fraction{len(self.fractions)}")
-        value = constant(0, dtype)
-        value.text = value.name = f"%{name}"
-        value.number = None
-        return value
+        return named(f"%{name}", dtype)
 
     def _element(self, index: sympy.Expr, buffer: IndentedBuffer) -> str:
         """Return the index of an element, as `load` and `store` take it; outside of a mask, of the
@@ -397,23 +391,26 @@ class DmlKernel(SIMDKernel[TextVariable]):
         """Note a load or a store of a pointwise kernel of one dimension, or in a loop over a
         row.
         """
-        prefix = "r0_" if self.rows is not None else "x"
-        if self._has_rows_of_lanes() if self.rows is not None else list(self._widths) == ["x"]:
-            apart = None
-            if self._load_mask is None and not self.inside:
-                tree = next(tree for tree in self.range_trees if tree.prefix == prefix)
-                entries = {
-                    symbol: (entry.divisor, entry.length)
-                    for symbol, entry in self.range_tree_nodes.items()
-                    if entry.prefix == prefix
-                }
-                entries[tree.index_sym()] = (sympy.S.One, tree.numel)
-                apart = distance(index, entries)
-            self.accesses.add(key, apart, dtype)
+        prefix = self._dimension_of_lanes()
+        if prefix is None:
+            return
+        apart = None
+        if self._load_mask is None and not self.inside:
+            tree = next(tree for tree in self.range_trees if tree.prefix == prefix)
+            entries = {
+                symbol: (entry.divisor, entry.length)
+                for symbol, entry in self.range_tree_nodes.items()
+                if entry.prefix == prefix
+            }
+            entries[tree.index_sym()] = (sympy.S.One, tree.numel)
+            apart = distance(index, entries)
+        self.accesses.add(key, apart, dtype)
 
-    def _has_rows_of_lanes(self) -> bool:
-        """Return whether invocations may have several neighbouring elements of a row."""
-        return self.rows is not None and not self.rows.across and not self.persistent_reduction
+    def _dimension_of_lanes(self) -> str | None:
+        """Return the dimension along which invocations may have several neighbouring elements."""
+        if self.rows is None:
+            return "x" if list(self._widths) == ["x"] else None
+        return None if self.rows.across or self.persistent_reduction else "r0_"
 
     def _encoded(self, value: TextVariable, dtype: torch.dtype) -> str:
         """Return the element to store of a value."""
@@ -680,19 +677,20 @@ class DmlKernel(SIMDKernel[TextVariable]):
         name = name or "KERNEL_NAME"
         self.codegen_body()
         header, body = _lines(self.header), _lines(self.body)
-        if self._has_rows_of_lanes():
-            assert self.rows is not None
-            numel, fewest = V.graph.sizevars.simplify(self.numels["r0_"]), self.rows.along * lanes.LANES // 2
-            found = lanes.rows_with_lanes(body, self.accesses, numel, fewest, self.rows.along, self._index)
-            if found is not None:
-                body, vectors = found
-                self.wide = self._text(f"{name}_vectors", header, vectors), 1
-        elif self.rows is None and list(self._widths) == ["x"]:
-            numel = V.graph.sizevars.simplify(self.numels["x"])
+        along = self._dimension_of_lanes()
+        numel = None if along is None else V.graph.sizevars.simplify(self.numels[along])
+        if along == "x":
             count = lanes.lanes_of(body, self.accesses, numel, lanes.FEWEST_ELEMENTS)
             if count > 1:
                 repeated = lanes.Repeated(body, self.accesses, count, self._index, "%xindex").text()
                 self.wide = self._text(f"{name}_by_{count}", self._header_of_lanes(count), repeated), count
+        elif along is not None:
+            assert self.rows is not None
+            fewest = self.rows.along * lanes.LANES // 2
+            found = lanes.rows_with_lanes(body, self.accesses, numel, fewest, self.rows.along, self._index)
+            if found is not None:
+                body, vectors = found
+                self.wide = self._text(f"{name}_vectors", header, vectors), 1
         return self._text(name, header, body)
 
     def _text(self, name: str, header: Sequence[str], body: Sequence[str]) -> str:

@@ -132,7 +132,7 @@ def rows_with_lanes(
                 continue
             repeated = Repeated(content, of, lanes, kind, "%r0_index")
             whole += [
-                f"%rstart: {kind} = mul %rfirst, {lanes}:{kind}" if not found else "",
+                *([] if found else [f"%rstart: {kind} = mul %rfirst, {lanes}:{kind}"]),
                 first.replace("%rfirst", "%rstart"),
                 *(*head, index, *repeated.text()),
                 following.replace(f", {along}:", f", {along * lanes}:"),

@@ -56,11 +56,16 @@ class TextVariable(CSEVariable):
         return seen
 
 
-def constant(value: bool | float, dtype: torch.dtype) -> TextVariable:
-    """Return a literal."""
-    text = literal(value, dtype)
+def named(text: str, dtype: torch.dtype) -> TextVariable:
+    """Return a value that has been written elsewhere."""
     variable = TextVariable(text, ValueRanges.unknown(), dtype, ())
     variable.text = text
+    return variable
+
+
+def constant(value: bool | float, dtype: torch.dtype) -> TextVariable:
+    """Return a literal."""
+    variable = named(literal(value, dtype), dtype)
     variable.number = value
     return variable
 
