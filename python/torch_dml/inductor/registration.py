@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,22 +39,35 @@ def register() -> None:
     """Make Inductor compile for the device. It is imported by this: once, at the first
     `torch.compile`.
     """
-    from torch._inductor import utils
     from torch._inductor.codegen.common import register_backend_for_device, register_device_op_overrides
     from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 
     from torch_dml.inductor import functions, lowerings
     from torch_dml.inductor.scheduling import DmlOpOverrides, DmlScheduling
 
-    gpus = getattr(utils, "GPU_TYPES", None)
-    if isinstance(gpus, list) and DEVICE not in gpus:
-        gpus.append(DEVICE)
     register_backend_for_device(DEVICE, DmlScheduling, PythonWrapperCodegen)
     register_device_op_overrides(DEVICE, DmlOpOverrides())
     _need_no_triton()
     torch.compiler.config.cache_key_tag += f" torch_dml {_version()}"
     functions.install()
     lowerings.install()
+
+
+@contextmanager
+def _only_gpu() -> Iterator[None]:
+    """Let Inductor take this device for the process's only kind of GPU: beside one of CUDA it
+    raises an error (torch 2.11) or may choose CUDA.
+    """
+    from torch._inductor import utils
+
+    before = list(utils.GPU_TYPES)
+    utils.GPU_TYPES[:] = [DEVICE]
+    utils.get_gpu_type.cache_clear()
+    try:
+        yield
+    finally:
+        utils.GPU_TYPES[:] = before
+        utils.get_gpu_type.cache_clear()
 
 
 def _version() -> str:
@@ -82,7 +96,8 @@ def compile_graph(graph: torch.fx.GraphModule, inputs: Any, settings: dict[str, 
     def compile_or_run(graph: torch.fx.GraphModule, inputs: Any, **options: Any) -> Any:
         visible = graph.graph.output_node().meta.get("user_visible_output_idxs")
         try:
-            program = compile_fx_inner(graph, inputs, **options)
+            with _only_gpu():
+                program = compile_fx_inner(graph, inputs, **options)
             return captured(program, inputs, visible, options) if captures else program
         except Exception as error:
             reason = _missing(error)
@@ -99,7 +114,7 @@ def compile_graph(graph: torch.fx.GraphModule, inputs: Any, settings: dict[str, 
         table = functions.decompositions()
     # Autograd's cache of programs knows nothing of captures; Inductor's own remains.
     uncached: Any = {"enable_autograd_cache": False} if captures else {}
-    with torch._functorch.config.patch(uncached):
+    with torch._functorch.config.patch(uncached), _only_gpu():
         return compile_fx(  # type: ignore[return-value]
             graph, inputs, inner_compile=compile_or_run, config_patches=chosen, decompositions=table
         )

@@ -20,6 +20,7 @@ import torch_dml
 from torch_dml._version import __version__
 from torch_dml.cli.bench import (
     attention,
+    compiled,
     convolution,
     fft,
     graph,
@@ -40,6 +41,7 @@ _SUITES: dict[str, Callable[[Bench], list[Row]]] = {
     "matmul": matmul.run,
     "train": train.run,
     "graph": graph.run,
+    "compile": compiled.run,
     "conv": convolution.run,
     "attention": attention.run,
     "rows": rows.run,
