@@ -59,20 +59,6 @@ def test_tensors_at_odd_addresses() -> None:
     assert same_bits(in_place(x[1:]), y[1:].mul_(3)) and same_bits(x, y)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("width", [1000, 1024])
-def test_sums_of_rows_at_odd_addresses(width: int, dtype: torch.dtype) -> None:
-    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return x.softmax(-1), F.layer_norm(x, x.shape[-1:]), x.sum(-1), x.argmax(-1), (x * 2).amax(-1)
-
-    memory = torch.randn(1 + 6 * width).to(dtype).to("dml")
-    odd = memory[1:].view(6, width)
-    found, codes = run_and_get_code(compiled(function), odd)
-    assert "_vectors [" in codes[0]
-    torch.compiler.reset()
-    assert same_bits(found, compiled(function)(odd.clone()))
-
-
 @pytest.mark.parametrize("number", [1, 4, 5, 9, 12, 15])
 def test_random_graphs(number: int) -> None:
     case = make(number, "dml")

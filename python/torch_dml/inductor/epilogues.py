@@ -44,8 +44,9 @@ PLAIN = {
     aten.sub.Tensor: "sub",
     aten.tanh.default: "tanh",
 }
-# Functions for which products on matrix units have no registers left.
-LONG = ("gelu", "gelu_backward")
+# Functions that a kernel of their own computes faster: a product has few invocations left, and its
+# registers are taken.
+LONG = ("gelu", "gelu_backward", "gelu_tanh", "gelu_tanh_backward")
 # Views of a tensor of which one smaller than the result is computed in the expression.
 SMALL_VIEWS = (aten.unsqueeze.default, aten.view.default, aten.reshape.default)
 VIEWS = (aten.view.default, aten.reshape.default, aten._unsafe_view.default)
@@ -190,12 +191,12 @@ def _step(graph: Graph, chain: Chain, at: Node, view: Node | None, user: Node, v
 
 def _written(chain: Chain, node: Node, operand: Callable[[Node], str | None]) -> str | None:
     """Write an operator of operands, and return its value; None if it is no function of them."""
-    result, product = _of(node), _of(chain.product)
+    result = _of(node)
     if not result.dtype.is_floating_point or result.dtype == torch.float64:
         return None
     is_rounding = node.target == prims.convert_element_type.default
     function, operands = ("identity", node.args[:1]) if is_rounding else _call(node) or (None, ())
-    if function is None or (function in LONG and is_narrow(product.dtype)):
+    if function is None or function in LONG:
         return None
     arguments, lines = [], chain.lines.copy()
     for of in operands:

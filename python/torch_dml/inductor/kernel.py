@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,19 +22,29 @@ from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
-from torch_dml.inductor import lanes
+from torch_dml.inductor import lanes, row_elements
 from torch_dml.inductor.errors import MissingKernelError
 from torch_dml.inductor.index_expressions import IndexWriter
-from torch_dml.inductor.lanes import END_OF_ROW, ROW, Accesses, distance
+from torch_dml.inductor.lanes import Accesses, distance
 from torch_dml.inductor.overrides import DmlOverrides, converted, rounded
 from torch_dml.inductor.reductions import Reduction, reduction
-from torch_dml.inductor.types import computed, is_narrow, stored
+from torch_dml.inductor.row_elements import APART, END_OF_ROW, ROW, TOGETHER
+from torch_dml.inductor.types import computed, is_narrow, literal, stored
 from torch_dml.inductor.values import Place, TextCSE, TextVariable, named
 
 # Invocations of a workgroup.
 WORKGROUP = 256
 # What is no integer in an index expression.
 FRACTIONS = (functions.FloatTrueDiv, functions.IntTrueDiv, functions.FloatPow, functions.ToFloat)
+# Operations of a few instructions.
+SHORT = re.split(
+    " +",
+    "load store store_reduction reduction constant index_expr get_index check_bounds masked where to_dtype "
+    "add sub mul neg abs maximum minimum relu reciprocal sqrt rsqrt truediv square identity "
+    "eq ne lt le gt ge logical_and logical_or logical_not and_ or_",
+)
+# Of reductions whose neighbouring elements are of different rows.
+COLUMNS = (ReductionHint.OUTER, ReductionHint.OUTER_TINY)
 # Along the innermost dimension of a pointwise kernel of two dimensions or more, whose workgroups
 # are tiles.
 TILE = 32
@@ -47,6 +58,8 @@ class Rows:
     along: int
     # Neighbouring invocations have neighbouring rows, and not neighbouring elements of a row.
     across: bool
+    # Elements of an invocation, if it keeps all that it has of a row.
+    kept: int = 1
 
     @property
     def rows(self) -> int:
@@ -61,7 +74,7 @@ class Rows:
 
 class DmlKernel(SIMDKernel[TextVariable]):
     """A pointwise kernel has an invocation for each element. A reduction has a few for each row,
-    which accumulate in a loop, unless there is one for each element of the row.
+    which keep a short row's elements in registers, and otherwise accumulate in a loop.
     """
 
     overrides = DmlOverrides  # type: ignore[assignment]
@@ -107,11 +120,18 @@ class DmlKernel(SIMDKernel[TextVariable]):
         return computed(dtype)
 
     def should_use_persistent_reduction(self) -> bool:
-        """Return whether a row has an invocation for each element."""
-        if not self.inside_reduction:
+        """Return whether invocations keep their elements of a row."""
+        if not self.inside_reduction or self.features.get_reduction_hint() in COLUMNS:
             return False
         numel = V.graph.sizevars.simplify(self.features.reduction_numel)
-        return numel.is_Integer and int(numel) <= WORKGROUP
+        return numel.is_Integer and _kept(int(numel)).kept <= self._most_kept()
+
+    def _most_kept(self) -> int:
+        """Return how many elements of a row have a place in an invocation's registers."""
+        read = {dep.name for node in self.features.scheduler_nodes() for dep in node.read_writes.reads}
+        most = row_elements.MOST_KEPT if len(read) <= 2 else row_elements.KEPT
+        long = sum(count for name, count in self.features.op_counts().items() if name not in SHORT)
+        return min(most, row_elements.MOST_CALLS // max(long, 1))
 
     def place_of(self, buffer: IndentedBuffer) -> Place:
         """Return where what is written to a buffer now is."""
@@ -128,10 +148,8 @@ class DmlKernel(SIMDKernel[TextVariable]):
 
     def _share_rows(self) -> Rows:
         if self.persistent_reduction:
-            numel = int(self.features.reduction_numel)
-            return Rows(1 << max(numel - 1, 0).bit_length(), across=False)
-        hint = self.features.get_reduction_hint()
-        if hint in (ReductionHint.OUTER, ReductionHint.OUTER_TINY):
+            return _kept(int(self.features.reduction_numel))
+        if self.features.get_reduction_hint() in COLUMNS:
             return Rows(WORKGROUP // TILE, across=True)
         return Rows(WORKGROUP, across=False)
 
@@ -141,11 +159,16 @@ class DmlKernel(SIMDKernel[TextVariable]):
     def _index(self) -> str:
         return "i64" if self.get_index_dtype_as_torch_dtype() == torch.int64 else "i32"
 
+    def _static(self, prefix: str) -> int | None:
+        """Return a dimension's number of elements, if it is no parameter."""
+        numel = V.graph.sizevars.simplify(self.numels[prefix])
+        return int(numel) if numel.is_Integer else None
+
     def _numel(self, prefix: str) -> str:
         """Return a dimension's number of elements: a literal, or a parameter."""
-        numel = V.graph.sizevars.simplify(self.numels[prefix])
-        if numel.is_Integer:
-            return f"{int(numel)}:{self._index}"
+        numel = self._static(prefix)
+        if numel is not None:
+            return f"{numel}:{self._index}"
         if prefix not in self.parameters:
             self.parameters.append(prefix)
         return f"%{prefix}numel"
@@ -215,10 +238,17 @@ class DmlKernel(SIMDKernel[TextVariable]):
         if self.rows is not None:
             line(f"%rfirst: {kind} = {signed} %rlocal")
             if self.persistent_reduction:
-                line(f"%rmask: bool = lt %rfirst, {self._numel('r0_')}")
                 line(f"%rlast: {kind} = sub {self._numel('r0_')}, 1:{kind}")
-                line(f"%rheld: {kind} = min %rfirst, %rlast")
                 self.positions["r0_index"] = "%rheld"
+
+    def _position_in_kept_row(self) -> list[str]:
+        """Return the lines that compute the position of an element. Beyond the row's end it is the
+        last one again.
+        """
+        return [
+            "%rmask: bool = le %rfirst, %rlast",
+            f"%rheld: {self._index} = min %rfirst, %rlast",
+        ]
 
     def _write_groups(self, widths: dict[str, int]) -> Iterator[tuple[str, str]]:
         """Write the workgroup's number in each dimension. They are launched in one: an adapter
@@ -388,29 +418,18 @@ class DmlKernel(SIMDKernel[TextVariable]):
         return self.cse.generate(buffer, f"decode_{stored(dtype)} {word.text}", dtype=dtype)
 
     def _note(self, key: str, index: sympy.Expr, dtype: torch.dtype) -> None:
-        """Note a load or a store of a pointwise kernel of one dimension, or in a loop over a
-        row.
-        """
-        prefix = self._dimension_of_lanes()
-        if prefix is None:
-            return
+        """Note a load or a store."""
         apart = None
-        if self._load_mask is None and not self.inside:
-            tree = next(tree for tree in self.range_trees if tree.prefix == prefix)
-            entries = {
-                symbol: (entry.divisor, entry.length)
-                for symbol, entry in self.range_tree_nodes.items()
-                if entry.prefix == prefix
-            }
+        if self._has_lanes() and self._load_mask is None and not self.inside:
+            entries = {symbol: (entry.divisor, entry.length) for symbol, entry in self.range_tree_nodes.items()}
+            tree = next(tree for tree in self.range_trees if tree.prefix == "x")
             entries[tree.index_sym()] = (sympy.S.One, tree.numel)
             apart = distance(index, entries)
         self.accesses.add(key, apart, dtype)
 
-    def _dimension_of_lanes(self) -> str | None:
-        """Return the dimension along which invocations may have several neighbouring elements."""
-        if self.rows is None:
-            return "x" if list(self._widths) == ["x"] else None
-        return None if self.rows.across or self.persistent_reduction else "r0_"
+    def _has_lanes(self) -> bool:
+        """Return whether invocations may have several neighbouring elements."""
+        return self.rows is None and list(self._widths) == ["x"]
 
     def _encoded(self, value: TextVariable, dtype: torch.dtype) -> str:
         """Return the element to store of a value."""
@@ -474,8 +493,10 @@ class DmlKernel(SIMDKernel[TextVariable]):
     ) -> Any:
         values = list(value) if isinstance(value, tuple) else [value]
         accumulated = dtype if name in ("sum", "prod", "xor_sum", "any") else src_dtype
-        of = reduction(name, accumulated)
         elements = [converted(x, accumulated).text for x in values]
+        if name == "welford_reduce" and self.persistent_reduction:
+            return tuple(self._result(of, accumulated, dtype) for of in self._moments(elements[0], accumulated))
+        of = reduction(name, accumulated)
         if name in ("argmax", "argmin"):
             elements.append(self._position_in_row())
         state = self._accumulate(of, elements)
@@ -485,6 +506,19 @@ class DmlKernel(SIMDKernel[TextVariable]):
         if name.startswith("welford"):
             return tuple(self._result(result, accumulated, dtype) for result in results)
         return self._result(results[0], accumulated, dtype)
+
+    def _moments(self, element: str, dtype: torch.dtype) -> tuple[str, str, str]:
+        """Write the mean of a row that is kept, the sum of squared differences from it, and the
+        number of elements.
+        """
+        kind, of = computed(dtype), reduction("sum", dtype)
+        write = functools.partial(self._define, self.compute, kind=kind)
+        (total,) = self._combine(of, self._accumulate(of, [element]))
+        count = literal(float(self.features.reduction_numel), dtype)
+        mean = write(f"div {total}, {count}")
+        difference = write(f"sub {element}, {mean}")
+        (squares,) = self._combine(of, self._accumulate(of, [write(f"mul {difference}, {difference}")]))
+        return mean, squares, write(f"add {count}, {literal(0.0, dtype)}")
 
     def _position_in_row(self) -> str:
         index = self._write_index(next(t for t in self.range_trees if t.is_reduction).index_sym(), self.compute)
@@ -517,30 +551,52 @@ class DmlKernel(SIMDKernel[TextVariable]):
         """Write the accumulation of an invocation's elements, and return their state."""
         write = functools.partial(self._define, self.compute)
         if self.persistent_reduction:
-            # One element. Those beyond the row's end are none.
-            state = of.add(write, of.initial, elements) if len(elements) < len(of.kinds) else list(elements)
-            return [
+            # Elements beyond the row's end are none.
+            elements = [
                 write(f"select %rmask, {text}, {none}", kind)
-                for text, none, kind in zip(state, of.initial, of.kinds, strict=True)
+                for text, none, kind in zip(elements, of.initial, of.kinds, strict=True)
             ]
+            if self._kept == 1:
+                return elements
         names = [f"@state{next(self.numbers)}" for _ in of.kinds]
-        for name, kind, initial in zip(names, of.kinds, of.initial, strict=True):
-            self.declarations.writeline(f"var {name}: {kind}")
-            self.body.writeline(f"store {name}, {initial}")
+        before_all, after_all = (self.body, self.behind) if self._in_loop() else (self.compute, self.compute)
+        with self._together(before_all):
+            for name, kind, initial in zip(names, of.kinds, of.initial, strict=True):
+                self.declarations.writeline(f"var {name}: {kind}")
+                before_all.writeline(f"store {name}, {initial}")
         before = [f"%before{next(self.numbers)}" for _ in names]
         for text, name, kind in zip(before, names, of.kinds, strict=True):
             self.compute.writeline(f"{text}: {kind} = load {name}")
         for name, text in zip(names, of.add(write, before, elements), strict=True):
             self.compute.writeline(f"store {name}, {text}")
         state = [f"%own{next(self.numbers)}" for _ in names]
-        for text, name, kind in zip(state, names, of.kinds, strict=True):
-            self.behind.writeline(f"{text}: {kind} = load {name}")
+        with self._together(after_all):
+            for text, name, kind in zip(state, names, of.kinds, strict=True):
+                after_all.writeline(f"{text}: {kind} = load {name}")
         return state
+
+    @property
+    def _kept(self) -> int:
+        return self.rows.kept if self.rows is not None and self.persistent_reduction else 1
+
+    @contextlib.contextmanager
+    def _together(self, buffer: IndentedBuffer) -> Iterator[None]:
+        """Mark lines as those of a row, between lines of the elements that an invocation keeps."""
+        if self._kept == 1:
+            yield
+            return
+        buffer.writeline(TOGETHER)
+        yield
+        buffer.writeline(APART)
 
     def _combine(self, of: Reduction, state: Sequence[str]) -> list[str]:
         """Write the combination of a row's invocations, and return the result, which all have."""
-        assert self.rows is not None
         tail, place = (self.behind, Place.BEHIND) if self._in_loop() else (self.compute, Place.BODY)
+        with self._together(tail):
+            return self._combined(of, state, tail, place)
+
+    def _combined(self, of: Reduction, state: Sequence[str], tail: IndentedBuffer, place: Place) -> list[str]:
+        assert self.rows is not None
         line = tail.writeline
 
         def load(memory: str, at: str, kind: str) -> str:
@@ -677,20 +733,19 @@ class DmlKernel(SIMDKernel[TextVariable]):
         name = name or "KERNEL_NAME"
         self.codegen_body()
         header, body = _lines(self.header), _lines(self.body)
-        along = self._dimension_of_lanes()
-        numel = None if along is None else V.graph.sizevars.simplify(self.numels[along])
-        if along == "x":
-            count = lanes.lanes_of(body, self.accesses, numel, lanes.FEWEST_ELEMENTS)
+        if self._has_lanes():
+            count = lanes.lanes_of(body, self.accesses, self._static("x"))
             if count > 1:
-                repeated = lanes.Repeated(body, self.accesses, count, self._index, "%xindex").text()
-                self.wide = self._text(f"{name}_by_{count}", self._header_of_lanes(count), repeated), count
-        elif along is not None:
-            assert self.rows is not None
-            fewest = self.rows.along * lanes.LANES // 2
-            found = lanes.rows_with_lanes(body, self.accesses, numel, fewest, self.rows.along, self._index)
-            if found is not None:
-                body, vectors = found
-                self.wide = self._text(f"{name}_vectors", header, vectors), 1
+                repeated = lanes.Repeated(self.accesses, count, self._index)
+                repeated.begin("%xindex", 1)
+                repeated.repeat(body)
+                self.wide = self._text(f"{name}_by_{count}", self._header_of_lanes(count), repeated.text()), count
+        elif self.rows is not None and self.persistent_reduction:
+            body = row_elements.in_registers(
+                body, self._position_in_kept_row(), self.rows.kept, self.rows.along, self._index
+            )
+        elif self.rows is not None:
+            body = row_elements.unrolled(body, self._numel("r0_"), self.rows.along, self.accesses.widest, self._index)
         return self._text(name, header, body)
 
     def _text(self, name: str, header: Sequence[str], body: Sequence[str]) -> str:
@@ -763,6 +818,14 @@ def _report(number: int, outside: str, at: str, limit: str, kind: str) -> str:
             f"    store @fault[{word + 1}], {wide}high",
         ]
     return "\n".join([*lines, "    store @fault[6], 0:u32", "  }", "}"])
+
+
+def _kept(numel: int) -> Rows:
+    """Return how a workgroup shares short rows."""
+    along = 1 << max(numel - 1, 0).bit_length()
+    if along > TILE:
+        along = min(max(1 << max(-(-numel // row_elements.KEPT) - 1, 0).bit_length(), TILE), WORKGROUP)
+    return Rows(along, across=False, kept=-(-numel // along) if numel else 1)
 
 
 def _lines(buffer: IndentedBuffer) -> list[str]:

@@ -33,9 +33,8 @@ _DEFINITION = re.compile(r"(%\w+): (\w+) = (.*)")
 _LOAD = re.compile(r"load @(\w+)\[(\S+)\]")
 # Its condition, memory, index and value.
 _STORE = re.compile(r"(?:if (%\w+) \{ )?store @(\w+)\[(\S+)\], (\S+)(?: \})?")
-# Of a variable.
 _VARIABLE = re.compile(r"store @\w+, .+")
-_READ = re.compile(r"load @\w+")
+_VARIABLE_READ = re.compile(r"%\w+: \w+ = load @\w+")
 
 
 @dataclass
@@ -90,80 +89,60 @@ def distance(index: sympy.Expr, entries: dict[sympy.Symbol, tuple[sympy.Expr, sy
     return int(step)
 
 
-def lanes_of(lines: Sequence[str], accesses: Accesses, numel: sympy.Expr, fewest: int) -> int:
-    """Return how many of so many elements an invocation should have; 1 of fewer than `fewest`."""
-    if not numel.is_Integer or int(numel) < fewest or not accesses.runs:
+def lanes_of(lines: Sequence[str], accesses: Accesses, numel: int | None) -> int:
+    """Return how many of a kernel's elements an invocation should have; 1 if they are few, or if
+    their number is not known.
+    """
+    if numel is None or numel < FEWEST_ELEMENTS or not accesses.runs:
         return 1
     if any("atomic" in line or ("{" in line and not _STORE.fullmatch(line)) for line in lines):
         return 1
     calls = sum("= call " in line for line in lines)
-    if accesses.widest <= 2 and calls <= MOST_CALLS_OF_HALVES and int(numel) % LANES_OF_HALVES == 0:
+    if accesses.widest <= 2 and calls <= MOST_CALLS_OF_HALVES and numel % LANES_OF_HALVES == 0:
         return LANES_OF_HALVES
-    return LANES if calls <= MOST_CALLS and int(numel) % LANES == 0 else 1
-
-
-# Comments around the loop over a row.
-ROW, END_OF_ROW = "// row", "// end of the row"
-
-
-def rows_with_lanes(
-    lines: Sequence[str], accesses: Accesses, numel: sympy.Expr, fewest: int, along: int, kind: str
-) -> tuple[list[str], list[str]] | None:
-    """Return the lines of a reduction in which `along` invocations, each with several neighbouring
-    elements, take a turn of the loop over a row: with elements that are loaded one by one, and with
-    vectors. None if there is no such loop. Both add the same elements in the same order.
-    """
-    plain: list[str] = []
-    vectors: list[str] = []
-    found, at = False, 0
-    while at < len(lines):
-        if lines[at] != ROW:
-            plain.append(lines[at])
-            vectors.append(lines[at])
-            at += 1
-            continue
-        end = lines.index(END_OF_ROW, at)
-        first, *head = lines[at + 1 : at + 6]
-        index, content, (following, back, close) = lines[at + 6], lines[at + 7 : end - 3], lines[end - 3 : end]
-        lanes = lanes_of(content, accesses, numel, fewest)
-        for whole, of in ((plain, Accesses(same=accesses.same)), (vectors, accesses)):
-            if lanes == 1:
-                whole += lines[at + 1 : end]
-                continue
-            repeated = Repeated(content, of, lanes, kind, "%r0_index")
-            whole += [
-                *([] if found else [f"%rstart: {kind} = mul %rfirst, {lanes}:{kind}"]),
-                first.replace("%rfirst", "%rstart"),
-                *(*head, index, *repeated.text()),
-                following.replace(f", {along}:", f", {along * lanes}:"),
-                *(back, close),
-            ]
-        found, at = found or lanes > 1, end + 1
-    return (plain, vectors) if found else None
+    return LANES if calls <= MOST_CALLS and numel % LANES == 0 else 1
 
 
 class Repeated:
-    """A kernel's lines, with those that depend on the element repeated for each lane."""
+    """Lines of a kernel, with those that depend on the element repeated for each lane."""
 
-    def __init__(self, lines: Sequence[str], accesses: Accesses, lanes: int, kind: str, first: str) -> None:
-        """Repeat lines for so many lanes. `kind` is the type of indices, and `first` the index of
-        the first lane's element. Lines that write variables are repeated lane after lane.
-        """
+    def __init__(self, accesses: Accesses, lanes: int, kind: str) -> None:
+        """Begin with no lines. `kind` is the type of indices."""
         self.accesses, self.lanes, self.kind = accesses, lanes, kind
         self.lines: list[str] = []
         self.numbers = 0
         # Values that each lane has, and whose name for the first is the name itself.
-        self.own = {first}
-        for lane in range(1, lanes):
-            self.lines.append(f"{self._in(first, lane)}: {kind} = add {first}, {lane}:{kind}")
-        if any(_VARIABLE.fullmatch(line) for line in lines):
-            for lane in range(lanes):
-                for line in lines:
-                    self._repeat(line, lane)
-        else:
-            for line in lines:
-                for lane in range(lanes):
-                    self._repeat(line, lane)
+        self.own: set[str] = set()
+
+    def begin(self, first: str, step: int) -> None:
+        """Write the lanes' indices, which are so far apart, from that of the first lane."""
+        self.own.add(first)
+        for lane in range(1, self.lanes):
+            self.lines.append(f"{self._in(first, lane)}: {self.kind} = add {first}, {lane * step}:{self.kind}")
+
+    def once(self, lines: Sequence[str]) -> None:
+        """Write lines that are the same for all lanes."""
+        self.lines += lines
+
+    def repeat(self, lines: Sequence[str]) -> None:
+        """Write lines for each lane. Those that need variables follow the others, lane after
+        lane.
+        """
+        late: list[list[str]] = []
+        found: set[str] = set()
+        for unit in _units(lines):
+            names = {name for line in unit for name in _NAME.findall(line)}
+            uses = any(_VARIABLE.fullmatch(line) or _VARIABLE_READ.fullmatch(line) for line in unit)
+            if uses or names & found:
+                late.append(unit)
+                found |= _defined(unit)
+            else:
+                for lane in range(self.lanes):
+                    self._repeat(unit, lane)
+        self.own |= found
+        for lane in range(self.lanes):
+            for unit in late:
+                self._repeat(unit, lane)
 
     def text(self) -> list[str]:
         """Return the lines that a store needs."""
@@ -171,7 +150,7 @@ class Repeated:
         needed: set[str] = set()
         for line in reversed(self.lines):
             definition = _DEFINITION.fullmatch(line)
-            if definition is None or definition[1] in needed:
+            if definition is None or definition[1] in needed or "atomic" in line or "exchange" in line:
                 kept.append(line)
                 needed |= set(_NAME.findall(definition[3] if definition is not None else line))
         return kept[::-1]
@@ -182,7 +161,16 @@ class Repeated:
             return text
         return _NAME.sub(lambda name: f"{name[0]}_{lane}" if name[0] in self.own else name[0], text)
 
-    def _repeat(self, line: str, lane: int) -> None:
+    def _repeat(self, unit: Sequence[str], lane: int) -> None:
+        if not any(name in self.own for line in unit for name in _NAME.findall(line)):
+            if lane == 0:
+                self.lines += unit
+            return
+        if len(unit) > 1:
+            self.own |= _defined(unit)
+            self.lines += [self._in(line, lane) for line in unit]
+            return
+        (line,) = unit
         definition = _DEFINITION.fullmatch(line)
         if definition is None:
             self._store(line, lane)
@@ -195,8 +183,7 @@ class Repeated:
             if lane == 0:
                 self._load(name, kind, load[1], load[2], dtype)
             return
-        is_shared = name in self.accesses.same or not any(value in self.own for value in _NAME.findall(instruction))
-        if is_shared and not _READ.fullmatch(instruction):
+        if name in self.accesses.same:
             if lane == 0:
                 self.lines.append(line)
             return
@@ -263,6 +250,28 @@ class Repeated:
                 element = self._define("u32", f"and {values[first + i]}, {(1 << bits) - 1}")
                 word = self._define("u32", f"or {word}, {self._define('u32', f'shl {element}, {i * bits}')}")
             yield word
+
+
+def renamed(lines: Sequence[str], suffix: str) -> list[str]:
+    """Return lines with a suffix to the names that they define."""
+    names = _defined(lines)
+    return [_NAME.sub(lambda name: name[0] + suffix if name[0] in names else name[0], line) for line in lines]
+
+
+def _units(lines: Sequence[str]) -> Iterator[list[str]]:
+    """Yield lines, and blocks with all that is in their braces."""
+    unit: list[str] = []
+    depth = 0
+    for line in lines:
+        unit.append(line)
+        depth += line.count("{") - line.count("}")
+        if depth == 0:
+            yield unit
+            unit = []
+
+
+def _defined(unit: Sequence[str]) -> set[str]:
+    return {found[1] for line in unit if (found := _DEFINITION.match(line)) is not None}
 
 
 def _is_vector(dtype: torch.dtype, lanes: int) -> bool:
