@@ -70,7 +70,8 @@ class Program:
         self._other = None if wide is None else text
         self._replaces = 1 if wide is None else wide[1]
         params = self.kernel._params
-        self._tensors = [param["kind"] != "param" for param in params]
+        # Places of tensors among the arguments; those of `fault` follow them.
+        self._places = [i for i, param in enumerate(params) if param["kind"] != "param" and param["name"] != "fault"]
         kinds = ["Q" if param["kind"] != "param" else _NUMBERS[param["dtype"]] for param in params]
         self._pack = struct.Struct("=" + "".join(kinds)).pack
         self._count = len(params)
@@ -83,21 +84,24 @@ class Program:
 
         Raises NotImplementedError if it is.
         """
-        device = next((x.device.index for x in arguments if isinstance(x, torch.Tensor)), 0)
+        values = list(arguments)
+        for place in self._places:
+            values[place] = values[place].data_ptr()
+        device = arguments[self._places[0]].get_device()
         if turns > MOST_TURNS and get_device_properties(device).software:
             raise NotImplementedError(f"{self.kernel.name}: loops of {turns} turns on a software adapter")
-        values = [x.data_ptr() if t else x for x, t in zip(arguments, self._tensors, strict=False)]
-        if self._reports:
-            values += _index_fault(device)
         kernel, replaced = self.kernel, self._replaces
         if self._other is not None:
             bits = 0
-            for value, is_tensor in zip(values, self._tensors, strict=True):
-                bits |= value if is_tensor else 0
+            for place in self._places:
+                bits |= values[place]
             if bits % ALIGNMENT:
                 kernel, replaced = _kernel(self._other), 1
+        if self._reports:
+            values += _index_fault(device)
+        handle = kernel._handles.get(device) or kernel._handle(device)
         counts = _packed(-(-groups // replaced))
-        status = self._launch(device, kernel._handle(device), self._pack(*values), self._count, counts)
+        status = self._launch(device, handle, self._pack(*values), self._count, counts)
         if status != 0:
             raise engine.error_of("dml_launch_values", status)
 

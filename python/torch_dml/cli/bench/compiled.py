@@ -86,23 +86,31 @@ def _functions(quick: bool) -> Iterator[Case]:
         return make
 
     yield Case(f"32 operators that branch, {shape}", on(_branches, torch.float32, 1), moved=2 * 4 * size)
+    yield Case(f"sin and tanh four times, {shape}", on(_waves, torch.float32, 1), moved=2 * 4 * size)
     yield Case(
         f"softmax of masked scores and dropout, float16, {shape}",
         on(_masked_softmax, torch.float16, 2),
         moved=3 * 2 * size,
     )
     yield Case(
-        f"residual, rms_norm and cast to bfloat16, {shape}", on(_residual_norm, torch.float32, 2), moved=(3 * 4 + 2) * size
+        f"residual, rms_norm and cast to bfloat16, {shape}",
+        on(_residual_norm, torch.float32, 2),
+        moved=(3 * 4 + 2) * size,
     )
 
 
 def _branches(x: torch.Tensor) -> torch.Tensor:
     a, b = x, x * 0.5
-    for step in range(6):
-        c = torch.sin(a) + b
-        a, b = torch.tanh(c) * a, (c - b).abs()
-        b = b * (0.1 * step + 0.5)
+    for _ in range(6):
+        c = a * 0.9 + b
+        a, b = torch.relu(c) - b, torch.maximum(c, a)
     return a + b
+
+
+def _waves(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(4):
+        x = torch.tanh(x) * torch.sin(x)
+    return x
 
 
 def _masked_softmax(scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -144,9 +152,7 @@ def _precision(device: torch.device, dtype: torch.dtype | None) -> AbstractConte
     return nullcontext() if dtype is None else torch.autocast(device.type, dtype)
 
 
-def _step(
-    network: _Network, dtype: torch.dtype | None, device: torch.device, transform: Callable[[Any], Any]
-) -> _Work:
+def _step(network: _Network, dtype: torch.dtype | None, device: torch.device, transform: Callable[[Any], Any]) -> _Work:
     model = network.make().to(device).train()
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
     inputs, targets = (part.to(device) for part in network.data(network.batch))
