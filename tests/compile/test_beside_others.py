@@ -12,7 +12,7 @@ def test_another_gpu(monkeypatch: pytest.MonkeyPatch):
 
     def function(x: torch.Tensor) -> torch.Tensor:
         # `arange` on the CPU is what Inductor moves to "the" GPU.
-        return (x.tanh() * torch.arange(16).to(x.device) + torch.arange(16)[3])
+        return x.tanh() * torch.arange(16).to(x.device) + torch.arange(16)[3]
 
     expected = function(x)
     found = torch.compile(function)(x)

@@ -48,10 +48,22 @@ def test_operators_join_the_product(name: str, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
-def test_gelu_has_a_kernel_of_its_own(dtype: torch.dtype) -> None:
+def test_gelu(dtype: torch.dtype) -> None:
     inputs = on_device(dtype)
-    found, count = fused(lambda a, b, bias, *_: F.gelu(torch.addmm(bias, a, b)), *inputs)
-    assert count == 0 and same_bits(found, F.gelu(torch.addmm(*(inputs[i] for i in (2, 0, 1)))))
+    for approximate in ("none", "tanh"):
+        found, count = fused(
+            lambda a, b, bias, *_, by=approximate: F.gelu(torch.addmm(bias, a, b), approximate=by), *inputs
+        )
+        expected = F.gelu(torch.addmm(*(inputs[i] for i in (2, 0, 1))), approximate=approximate)
+        assert count == (dtype == torch.float32) and same_bits(found, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
+def test_long_functions_of_large_results(dtype: torch.dtype) -> None:
+    a, b = torch.randn(600, 8).to("dml", dtype), torch.randn(8, 600).to("dml", dtype)
+    for function, joins in ((torch.sigmoid, 0), (lambda x: x / 3, 0), (torch.relu, 1), (lambda x: 1 - x.abs() * 2, 1)):
+        found, count = fused(lambda a, b, function=function: function(a @ b), a, b)
+        assert count == joins and same_bits(found, function(a @ b))
 
 
 def test_rows_of_several_dimensions() -> None:

@@ -14,6 +14,7 @@ from torch.fx import Graph, Node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from torch_dml.backend import DEVICE
+from torch_dml.inductor.costs import SHORT
 from torch_dml.inductor.functions import FUNCTIONS
 from torch_dml.inductor.types import is_narrow, stored
 
@@ -44,9 +45,11 @@ PLAIN = {
     aten.sub.Tensor: "sub",
     aten.tanh.default: "tanh",
 }
-# Functions that a kernel of their own computes faster: a product has few invocations left, and its
-# registers are taken.
-LONG = ("gelu", "gelu_backward", "gelu_tanh", "gelu_tanh_backward")
+# Functions for which products on matrix units have no registers left.
+LONGEST = ("gelu", "gelu_backward", "gelu_tanh", "gelu_tanh_backward")
+# A larger result's functions, unless they are short, have a kernel of their own: a product has few
+# invocations, and its code repeats the functions. A smaller one's take less time than a launch.
+LARGE = 1 << 18
 # Views of a tensor of which one smaller than the result is computed in the expression.
 SMALL_VIEWS = (aten.unsqueeze.default, aten.view.default, aten.reshape.default)
 VIEWS = (aten.view.default, aten.reshape.default, aten._unsafe_view.default)
@@ -196,7 +199,7 @@ def _written(chain: Chain, node: Node, operand: Callable[[Node], str | None]) ->
         return None
     is_rounding = node.target == prims.convert_element_type.default
     function, operands = ("identity", node.args[:1]) if is_rounding else _call(node) or (None, ())
-    if function is None or function in LONG:
+    if function is None or not (function in SHORT or _may_be_long(chain.product, result, function)):
         return None
     arguments, lines = [], chain.lines.copy()
     for of in operands:
@@ -209,6 +212,15 @@ def _written(chain: Chain, node: Node, operand: Callable[[Node], str | None]) ->
     if is_rounding and not is_narrow(result.dtype):
         return arguments[0]
     return chain.write(function, ", ".join(arguments), result.dtype)
+
+
+def _may_be_long(product: Node, result: torch.Tensor, function: str) -> bool:
+    """Return whether a function that is not short is computed by the product's kernel."""
+    if function in LONGEST and is_narrow(_of(product).dtype):
+        return False
+    return statically_known_true(result.numel() <= LARGE) or statically_known_true(
+        result.numel() * 16 <= _of(product).numel()
+    )
 
 
 def _call(node: Node) -> tuple[str, Sequence[Any]] | None:

@@ -117,13 +117,6 @@ def install() -> None:
             lowering.lowerings[operator] = lower
 
 
-def decompositions() -> dict[Any, Any]:
-    """Return Inductor's decompositions of all other operators."""
-    from torch._inductor.decomposition import select_decomp_table
-
-    return {operator: how for operator, how in select_decomp_table().items() if operator not in FUNCTIONS}
-
-
 def _dtype(_: Any, *operands: Any, function: str, dtype: torch.dtype) -> torch.dtype:
     return dtype
 

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from torch.utils._sympy.symbol import SymT, symbol_is_type
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from torch_dml.inductor import lanes, row_elements
+from torch_dml.inductor.costs import SHORT
 from torch_dml.inductor.errors import MissingKernelError
 from torch_dml.inductor.index_expressions import IndexWriter
 from torch_dml.inductor.lanes import Accesses, distance
@@ -36,13 +36,12 @@ from torch_dml.inductor.values import Place, TextCSE, TextVariable, named
 WORKGROUP = 256
 # What is no integer in an index expression.
 FRACTIONS = (functions.FloatTrueDiv, functions.IntTrueDiv, functions.FloatPow, functions.ToFloat)
-# Operations of a few instructions.
-SHORT = re.split(
-    " +",
-    "load store store_reduction reduction constant index_expr get_index check_bounds masked where to_dtype "
-    "add sub mul neg abs maximum minimum relu reciprocal sqrt rsqrt truediv square identity "
-    "eq ne lt le gt ge logical_and logical_or logical_not and_ or_",
-)
+# Operations that are no functions, or short ones.
+PLAIN = {
+    *SHORT,
+    *("load", "store", "store_reduction", "reduction", "constant", "index_expr", "get_index", "check_bounds"),
+    *("masked", "to_dtype", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not"),
+}
 # Of reductions whose neighbouring elements are of different rows.
 COLUMNS = (ReductionHint.OUTER, ReductionHint.OUTER_TINY)
 # Along the innermost dimension of a pointwise kernel of two dimensions or more, whose workgroups
@@ -128,9 +127,11 @@ class DmlKernel(SIMDKernel[TextVariable]):
 
     def _most_kept(self) -> int:
         """Return how many elements of a row have a place in an invocation's registers."""
-        read = {dep.name for node in self.features.scheduler_nodes() for dep in node.read_writes.reads}
+        nodes = list(self.features.scheduler_nodes())
+        read = {dep.name for node in nodes for dep in node.read_writes.reads}
+        read -= {dep.name for node in nodes for dep in node.read_writes.writes}
         most = row_elements.MOST_KEPT if len(read) <= 2 else row_elements.KEPT
-        long = sum(count for name, count in self.features.op_counts().items() if name not in SHORT)
+        long = sum(count for name, count in self.features.op_counts().items() if name not in PLAIN)
         return min(most, row_elements.MOST_CALLS // max(long, 1))
 
     def place_of(self, buffer: IndentedBuffer) -> Place:

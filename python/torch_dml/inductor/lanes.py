@@ -14,6 +14,7 @@ import sympy
 import torch
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
+from torch_dml.inductor.costs import long_calls
 from torch_dml.inductor.types import computed, is_narrow
 
 # Elements of an invocation.
@@ -23,7 +24,7 @@ LANES_OF_HALVES = 8
 VECTOR = 16
 # Kernels of fewer elements have too few invocations left.
 FEWEST_ELEMENTS = 1 << 16
-# Functions of an element: beyond these the computation takes longer than the memory does, and
+# Functions of an element that are not short: beyond these the computation takes longer than the memory does, and
 # registers become scarce.
 MOST_CALLS = 32
 MOST_CALLS_OF_HALVES = 8
@@ -97,7 +98,7 @@ def lanes_of(lines: Sequence[str], accesses: Accesses, numel: int | None) -> int
         return 1
     if any("atomic" in line or ("{" in line and not _STORE.fullmatch(line)) for line in lines):
         return 1
-    calls = sum("= call " in line for line in lines)
+    calls = long_calls(lines)
     if accesses.widest <= 2 and calls <= MOST_CALLS_OF_HALVES and numel % LANES_OF_HALVES == 0:
         return LANES_OF_HALVES
     return LANES if calls <= MOST_CALLS and numel % LANES == 0 else 1

@@ -87,7 +87,7 @@ def compile_graph(graph: torch.fx.GraphModule, inputs: Any, settings: dict[str, 
     from torch._functorch.aot_autograd import make_boxed_func
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
-    from torch_dml.inductor import functions
+    from torch_dml.inductor import decompositions
     from torch_dml.inductor.capture import captured
     from torch_dml.inductor.epilogues import Epilogues
 
@@ -111,7 +111,7 @@ def compile_graph(graph: torch.fx.GraphModule, inputs: Any, settings: dict[str, 
     before = settings.get("post_grad_custom_pre_pass", torch._inductor.config.post_grad_custom_pre_pass)
     chosen = {**SETTINGS, **settings, **REFUSED, "post_grad_custom_pre_pass": Epilogues(before)}
     with torch._inductor.config.patch(chosen):
-        table = functions.decompositions()
+        table = decompositions.table()
     # Autograd's cache of programs knows nothing of captures; Inductor's own remains.
     uncached: Any = {"enable_autograd_cache": False} if captures else {}
     with torch._functorch.config.patch(uncached), _only_gpu():

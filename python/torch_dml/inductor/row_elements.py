@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from torch_dml.inductor.costs import long_calls
 from torch_dml.inductor.lanes import Accesses, Repeated, renamed
 
 # Elements that an invocation keeps of a row in registers.
@@ -18,7 +19,7 @@ MOST_KEPT = 16
 # Elements of a turn of a loop, and those of 16 bits.
 TURN = 4
 TURN_OF_HALVES = 8
-# Functions of all elements of a turn: code beyond that takes long to compile.
+# Functions, unless they are short, of all elements of a turn: code beyond that takes long to compile.
 MOST_CALLS = 64
 
 # Comments around the loop over a row.
@@ -93,7 +94,7 @@ def _turn(content: Sequence[str], numel: str, along: int, widest: int) -> int:
         return 1
     count = TURN_OF_HALVES if widest <= 2 else TURN
     most = int(numel.split(":")[0]) // along if numel[0].isdigit() else count
-    calls = sum("= call " in line for line in content)
+    calls = long_calls(content)
     while count > 1 and (count > most or calls * count > MOST_CALLS):
         count //= 2
     return count

@@ -34,7 +34,7 @@ def run(bench: Bench) -> list[Row]:
     """Measure each case on each device, eager and compiled, one after the other, so that no other
     network occupies memory.
     """
-    rows = []
+    rows: list[Row] = []
     for case in cases(bench.quick):
         found = {
             way: Row(f"{case.name}: {way}", "GB/s", more_is_better=True, bound="memory")
