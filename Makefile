@@ -162,7 +162,7 @@ tensorflow-upstream: test-system $(tensorflow)/.installed
 		--write $(CURDIR)/docs/reference/tensorflow_tests.md
 
 wheel-tensorflow: test-system $(tensorflow)/.installed
-	$(tensorflow)/bin/python -m pip wheel --no-build-isolation --no-deps --wheel-dir dist tensorflow-dml
+	$(tensorflow)/bin/python -m pip wheel --no-build-isolation --no-deps --wheel-dir dist ./tensorflow-dml
 	@ls dist/tensorflow_dml*.whl
 
 # tf_keras asks for a TensorFlow of its own version, which would be installed over the other.

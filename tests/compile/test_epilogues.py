@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch._inductor.utils import run_and_get_code
+from torch_dml.inductor import roundings
 
 from tests.compile.compiled import compiled, same_bits
 
@@ -214,3 +215,26 @@ def test_convolutions_have_the_same_bits(kernel: Any, shape: tuple[int, ...], dt
                 assert codes[0].count("convolution_then.default(") == 1
                 assert same_bits(result, finished(convolution, x, *others))
                 assert result.is_contiguous(memory_format=layout) == like.is_contiguous(memory_format=layout)
+
+
+def test_weights_are_rounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    layers = [torch.nn.Linear(16, 16) for _ in range(6)]
+    model = torch.nn.Sequential(*layers).to("dml")
+    x = torch.randn(8, 16, device="dml")
+
+    def step(run: Callable[..., torch.Tensor]) -> list[torch.Tensor]:
+        model.zero_grad()
+        with torch.autocast("dml", torch.bfloat16):
+            y = run(x)
+        y.float().sum().backward()
+        return [y, *(parameter.grad for parameter in model.parameters())]
+
+    expected = step(model)
+    for most, calls in ((1 << 26, 1), (16 * 16 * 2 * 4, 2)):
+        monkeypatch.setattr(roundings, "MOST_BYTES", most)
+        torch.compiler.reset()
+        found, codes = run_and_get_code(lambda: step(compiled(model)))
+        assert codes[0].count("= torch.ops.torch_dml.rounded.default(") == calls
+        for one, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-2, atol=1e-2)
+        assert same_bits(found[0], expected[0])

@@ -14,6 +14,7 @@ from torch.fx import Graph, Node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from torch_dml.backend import DEVICE
+from torch_dml.inductor import roundings
 from torch_dml.inductor.costs import SHORT
 from torch_dml.inductor.functions import FUNCTIONS
 from torch_dml.inductor.types import is_narrow, stored
@@ -74,6 +75,7 @@ class Epilogues(CustomGraphPass):
         for node in list(graph.nodes):
             if _begins(node):
                 _fuse(graph, node)
+        roundings.join(graph)
 
     def uuid(self) -> Any:
         """Return what stands for the pass in Inductor's cache; its key has a digest of this

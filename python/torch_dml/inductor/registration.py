@@ -42,7 +42,7 @@ def register() -> None:
     from torch._inductor.codegen.common import register_backend_for_device, register_device_op_overrides
     from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 
-    from torch_dml.inductor import functions, lowerings
+    from torch_dml.inductor import functions, lowerings, roundings
     from torch_dml.inductor.scheduling import DmlOpOverrides, DmlScheduling
 
     register_backend_for_device(DEVICE, DmlScheduling, PythonWrapperCodegen)
@@ -51,6 +51,7 @@ def register() -> None:
     torch.compiler.config.cache_key_tag += f" torch_dml {_version()}"
     functions.install()
     lowerings.install()
+    roundings.install()
 
 
 @contextmanager
