@@ -166,3 +166,32 @@ def test_the_verdict_is_kept(tmp_path: Path) -> None:
 def test_determinism() -> None:
     x = torch.randn(130, 70, device="dml").half()
     assert torch.equal(x @ x.t(), x @ x.t())
+
+
+EPILOGUES = """
+import torch, torch_dml
+
+torch.manual_seed(0)
+op = torch.ops.torch_dml.product_then.default
+for dtype, of in ((torch.float16, "f16"), (torch.bfloat16, "bf16")):
+    for m, n, k in ((256, 256, 64), (250, 264, 40)):
+        a, b = torch.randn(m, k, device="dml").to(dtype), torch.randn(k, n, device="dml").to(dtype)
+        whole = [torch.randn(m, n, device="dml").to(dtype) for _ in range(3)]
+        row, column = torch.randn(n, device="dml").to(dtype), torch.randn(m, 1, device="dml")
+        for tensors in ([whole[0]], [row, whole[1]], [column, whole[2].float()], [*whole, row]):
+            names = ", ".join(f"%t{i}" for i in range(len(tensors)))
+            lines, value, expected = [f"%p = identity [rounded {of}] %sum"], "%p", a @ b
+            for i, tensor in enumerate(tensors):
+                rounded = f" [rounded {of}]"
+                lines.append(f"%v{i} = add{rounded} {value}, %t{i}")
+                value, expected = f"%v{i}", (expected.float() + tensor.float()).to(dtype)
+            found = op(a, b, None, tensors, f"expr %sum, {names} {{ {' '.join(lines)} }}", dtype)
+            assert torch.equal(found, expected), (dtype, m, len(tensors))
+print("equal")
+"""
+
+
+@pytest.mark.parametrize("mode", ["0", "emulate"])
+def test_epilogues_with_tensors(mode: str) -> None:
+    done = run_python("-c", EPILOGUES, TORCH_DML_MATRIX_UNITS=mode)
+    assert done.returncode == 0 and "equal" in done.stdout, done.stderr

@@ -385,17 +385,16 @@ impl<'b> EpilogueCode<'b> {
         }
     }
 
-    /// The results for the sums of adjacent columns from `(m, n)` of the tile.
-    fn results(&self, m: Value<'b>, n: Value<'b>, sums: &[Value<'b>]) -> Vec<Value<'b>> {
-        let Some(expr) = self.epilogue.expr else { return sums.to_vec() };
-        let operands = self.epilogue.operands();
-        let all = |number: Option<Value<'b>>| number.map_or_else(Vec::new, |number| vec![number; sums.len()]);
-        expr.of_neighbours(|operand| match operands[operand] {
-            Operand::Sum => sums.to_vec(),
+    /// Loads what the results of `count` adjacent columns from `(m, n)` of the tile need beside the
+    /// sums.
+    fn operands(&self, [m, n]: [Value<'b>; 2], count: usize) -> Operands<'b> {
+        let all = |number: Option<Value<'b>>| number.map_or_else(Vec::new, |number| vec![number; count]);
+        let of = |operand: &Operand| match *operand {
+            Operand::Sum => Vec::new(),
             Operand::Alpha => all(self.alpha),
             Operand::Bias => match (self.memory.bias, &self.bias) {
                 (Some(pointer), Some((strides, _))) => {
-                    self.load(pointer, (strides, None), self.epilogue.bias_wide, [m, n], sums.len())
+                    self.load(pointer, (strides, None), self.epilogue.bias_wide, [m, n], count)
                 }
                 _ => Vec::new(),
             },
@@ -403,21 +402,51 @@ impl<'b> EpilogueCode<'b> {
             Operand::Tensor(i) => {
                 let wide = self.epilogue.tensors[i].is_some_and(|tensor| tensor.wide);
                 let (strides, slow) = &self.tensors[i];
-                let loaded = self.load(self.memory.tensors[i], (strides, *slow), wide, [m, n], sums.len());
-                loaded.into_iter().map(|element| element.cast(sums[0].scalar())).collect()
+                self.load(self.memory.tensors[i], (strides, *slow), wide, [m, n], count)
             }
+        };
+        self.epilogue.operands().iter().map(of).collect()
+    }
+
+    /// What [`Self::store`] needs for `count` adjacent columns of complete tiles, loaded ahead: its
+    /// latency is that of the GPU's memory. `None` if it would take too many registers, or if
+    /// nothing is loaded.
+    pub fn fetch(&self, m: Value<'b>, n: Value<'b>, count: usize) -> Option<Operands<'b>> {
+        let tensors = self.tensors.len() + usize::from(self.bias.is_some());
+        (self.epilogue.wide && (1..=MOST_AHEAD).contains(&tensors)).then(|| self.operands([m, n], count))
+    }
+
+    /// The results for sums of adjacent columns, and for the other operands.
+    fn results(&self, sums: &[Value<'b>], operands: &[Vec<Value<'b>>]) -> Vec<Value<'b>> {
+        let Some(expr) = self.epilogue.expr else { return sums.to_vec() };
+        let kinds = self.epilogue.operands();
+        expr.of_neighbours(|i| match kinds[i] {
+            Operand::Sum => sums.to_vec(),
+            Operand::Tensor(_) => operands[i].iter().map(|element| element.cast(sums[0].scalar())).collect(),
+            Operand::Alpha | Operand::Bias | Operand::Beta => operands[i].clone(),
         })
     }
 
     /// Stores the results for the sums of adjacent columns from `(m, n)` of the tile. `columns`,
-    /// the number of columns of the whole result, guards incomplete tiles.
-    pub fn store(&self, b: &'b Builder, m: Value<'b>, n: Value<'b>, sums: &[Value<'b>], columns: Option<Value<'b>>) {
+    /// the number of columns of the whole result, guards incomplete tiles. `fetched` is what
+    /// [`Self::fetch`] has returned for the same columns.
+    pub fn store(
+        &self,
+        b: &'b Builder,
+        [m, n]: [Value<'b>; 2],
+        sums: &[Value<'b>],
+        columns: Option<Value<'b>>,
+        fetched: Option<&[Vec<Value<'b>>]>,
+    ) {
         let wide = self.epilogue.wide;
         let step = if wide { sums.len() } else { 1 };
         for (i, part) in sums.chunks(step).enumerate() {
             let n = n + i as u32;
             let store = || {
-                let results = self.results(m, n, part);
+                let results = match fetched {
+                    Some(operands) => self.results(part, operands),
+                    None => self.results(part, &self.operands([m, n], part.len())),
+                };
                 let column = self.column(n, self.strides[2], self.split.map(|(_, slow)| slow));
                 let offset = m.cast(self.index) * self.strides[1] + column;
                 if part.len() > 1 {
@@ -433,3 +462,9 @@ impl<'b> EpilogueCode<'b> {
         }
     }
 }
+
+/// Tensors of which elements are loaded ahead: more would take too many registers.
+const MOST_AHEAD: usize = 2;
+
+/// The operands of an epilogue's expression for adjacent columns; nothing for the sum.
+pub type Operands<'b> = Vec<Vec<Value<'b>>>;

@@ -385,7 +385,7 @@ impl<'b> Sums<'b> {
                 for g in 0..groups_n {
                     let at = (i * tile.thread_n + g * vector_n) as usize;
                     let sums: Vec<Value> = self.sums[at..at + vector_n as usize].iter().map(|s| s.get()).collect();
-                    out.store(b, m, self.n + g * step_n, &sums, edge.map(|e| e.2));
+                    out.store(b, [m, self.n + g * step_n], &sums, edge.map(|e| e.2), None);
                 }
             };
             match edge {

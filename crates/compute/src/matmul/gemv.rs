@@ -173,7 +173,7 @@ impl KernelSpec for Spec {
             for row in 0..rows {
                 let at = (row * columns) as usize;
                 let values: Vec<Value> = sums[at..at + columns as usize].iter().map(|s| s.get()).collect();
-                out.store(b, b.u32(row), column, &values, None);
+                out.store(b, [b.u32(row), column], &values, None, None);
             }
         });
     }

@@ -134,7 +134,10 @@ impl KernelSpec for Spec {
             b.for_(0u32, count, 1u32, turn);
             let width = if self.product.epilogue.stores_vectors { VECTOR_16_BIT } else { VECTOR };
             let exchange = Exchange { memory, begin: 0, together: tile.accumulators_per_store(), width };
-            return sums.store(b, exchange, rows, |_, m, n, sums| out.store(b, m, n, sums, columns));
+            let fetch = |m, n, count| if self.has_edge_tiles { None } else { out.fetch(m, n, count) };
+            return sums.store(b, exchange, rows, fetch, |_, at, sums, fetched| {
+                out.store(b, at, sums, columns, fetched.as_deref());
+            });
         };
         scales.begin(b.group_id(2), [m0, n0]);
         let exchange = Exchange {
@@ -157,9 +160,17 @@ impl KernelSpec for Spec {
                 || sums.scale(2f64.powi(-LOW_TERM_EXPONENT)),
                 || {
                     let accumulator = RunAccumulator::new(b, scales, [run.gt(1), run.lt(runs)], tile.m * tile.n);
-                    sums.store(b, exchange, rows, |vector, m, n, sums| {
-                        accumulator.add(vector, sums, |sums| out.store(b, m, n, &scales.undo(b, m, n, sums), columns));
-                    });
+                    sums.store(
+                        b,
+                        exchange,
+                        rows,
+                        |_, _, _| (),
+                        |vector, [m, n], sums, ()| {
+                            accumulator.add(vector, sums, |sums| {
+                                out.store(b, [m, n], &scales.undo(b, m, n, sums), columns, None);
+                            });
+                        },
+                    );
                     sums.fill(0.0);
                 },
             );
@@ -255,14 +266,17 @@ impl<'b> Sums<'b> {
     /// Passes all accumulators to `take`, some matrices at a time through the subgroup's part of
     /// shared memory. The arguments of `take` are the index of the chunk of `width` adjacent
     /// columns among the tile's chunks (an index belongs to the same invocation in every call), row
-    /// and column of the chunk in the tile, and the values. `edge` is the tile's first row and the
-    /// number of the result's rows, if the tile may be partial.
-    fn store(
+    /// and column of the chunk in the tile, the values, and what `fetch` has returned for the row,
+    /// the column and the width: it is called for some chunks before the first of them is taken.
+    /// `edge` is the tile's first row and the number of the result's rows, if the tile may be
+    /// partial.
+    fn store<F>(
         &self,
         b: &'b Builder,
         Exchange { memory, begin, together: [down, across], width }: Exchange<'b>,
         edge: Option<(Value<'b>, Value<'b>)>,
-        take: impl Fn(Value<'b>, Value<'b>, Value<'b>, &[Value<'b>]),
+        fetch: impl Fn(Value<'b>, Value<'b>, usize) -> F,
+        take: impl Fn(Value<'b>, [Value<'b>; 2], &[Value<'b>], F),
     ) {
         let [rows, columns] = [self.tile.shape[0] * down, self.tile.shape[1] * across];
         let scalar = self.sums[0][0].ty().dtype.compute();
@@ -292,22 +306,32 @@ impl<'b> Sums<'b> {
                     }
                 }
                 b.subgroup_barrier();
-                let store = |chunk: Value<'b>, sums: &[Value<'b>]| {
+                let place = |chunk: Value<'b>| {
                     let (row, column) = at(chunk);
-                    let (m, n) = (self.m + i * rows + row, self.n + j * columns + column * width);
-                    let take = || take(vector + (i * groups + j) * chunks + chunk, m, n, sums);
+                    [self.m + i * rows + row, self.n + j * columns + column * width]
+                };
+                let fetch = |chunk: Value<'b>| {
+                    let [m, n] = place(chunk);
+                    fetch(m, n, width as usize)
+                };
+                let store = |chunk: Value<'b>, sums: &[Value<'b>], fetched: F| {
+                    let [m, n] = place(chunk);
+                    let take = || take(vector + (i * groups + j) * chunks + chunk, [m, n], sums, fetched);
                     match edge {
                         Some((m0, rows)) => b.if_((m0 + m).lt(rows), take),
                         None => take(),
                     }
                 };
                 if chunks < lanes {
-                    b.if_(lane.lt(chunks), || store(lane, &load(lane)));
+                    b.if_(lane.lt(chunks), || store(lane, &load(lane), fetch(lane)));
                 } else {
                     let all: Vec<_> = (0..chunks).step_by(lanes as usize).map(|first| lane + first).collect();
                     for some in all.chunks(LOADS_IN_FLIGHT) {
+                        let fetched: Vec<_> = some.iter().map(|&chunk| fetch(chunk)).collect();
                         let loaded: Vec<_> = some.iter().map(|&chunk| load(chunk)).collect();
-                        some.iter().zip(loaded).for_each(|(&chunk, sums)| store(chunk, &sums));
+                        some.iter().zip(loaded).zip(fetched).for_each(|((&chunk, sums), fetched)| {
+                            store(chunk, &sums, fetched);
+                        });
                     }
                 }
                 b.subgroup_barrier();

@@ -178,7 +178,7 @@ impl KernelSpec for Spec {
             out.begin(batch, b.u32(0), b.u32(0));
             let row = first / n;
             let sums: Vec<_> = sums.iter().map(|s| s.get()).collect();
-            out.store(b, row, first - row * n, &sums, None);
+            out.store(b, [row, first - row * n], &sums, None, None);
         });
     }
 }
