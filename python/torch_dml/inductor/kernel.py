@@ -131,7 +131,10 @@ class DmlKernel(SIMDKernel[TextVariable]):
         read = {dep.name for node in nodes for dep in node.read_writes.reads}
         read -= {dep.name for node in nodes for dep in node.read_writes.writes}
         most = row_elements.MOST_KEPT if len(read) <= 2 else row_elements.KEPT
-        long = sum(count for name, count in self.features.op_counts().items() if name not in PLAIN)
+        # What several nodes compute of the same elements is computed once.
+        counts = [node._body.op_counts for node in nodes]
+        names = {name for count in counts for name in count if name not in PLAIN}
+        long = sum(max(count[name] for count in counts) for name in names)
         return min(most, row_elements.MOST_CALLS // max(long, 1))
 
     def place_of(self, buffer: IndentedBuffer) -> Place:
