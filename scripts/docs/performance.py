@@ -17,6 +17,7 @@ TITLES = {
     "models": "Training steps of whole networks",
     "train": "Training steps of small networks",
     "graph": "Graphs of small networks",
+    "compile": "torch.compile",
     "ops": "Operators",
     "rows": "Rows, random numbers, sorting and lists of tensors",
     "matmul": "Matrix products",

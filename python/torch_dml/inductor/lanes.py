@@ -24,8 +24,8 @@ LANES_OF_HALVES = 8
 VECTOR = 16
 # Kernels of fewer elements have too few invocations left.
 FEWEST_ELEMENTS = 1 << 16
-# Functions of an element that are not short: beyond these the computation takes longer than the memory does, and
-# registers become scarce.
+# Functions of an element that are not short: beyond these the computation takes longer than the
+# memory does, and registers become scarce.
 MOST_CALLS = 32
 MOST_CALLS_OF_HALVES = 8
 

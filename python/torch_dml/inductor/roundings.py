@@ -1,4 +1,6 @@
-"""Inputs of a graph, such as weights under autocast, that are rounded to 16 bits: many at a time."""
+"""Inputs of a graph, such as weights under autocast, that are rounded to 16 bits: many at a
+time.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ MOST_KEPT = 16
 # Elements of a turn of a loop, and those of 16 bits.
 TURN = 4
 TURN_OF_HALVES = 8
-# Functions, unless they are short, of all elements of a turn: code beyond that takes long to compile.
+# Functions, unless they are short, of all elements of a turn: code beyond that takes long to
+# compile.
 MOST_CALLS = 64
 
 # Comments around the loop over a row.
