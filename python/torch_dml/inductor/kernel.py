@@ -130,7 +130,11 @@ class DmlKernel(SIMDKernel[TextVariable]):
         nodes = list(self.features.scheduler_nodes())
         read = {dep.name for node in nodes for dep in node.read_writes.reads}
         read -= {dep.name for node in nodes for dep in node.read_writes.writes}
-        most = row_elements.MOST_KEPT if len(read) <= 2 else row_elements.KEPT
+        # Functions of 64 bits need many registers.
+        words = sum(8 if V.graph.get_dtype(name).itemsize > 4 else 1 for name in read)
+        # The best element and its index, of 64 bits, are chosen by many comparisons.
+        words += 2 * sum(node.node.data.reduction_type.startswith("arg") for node in self.features.reduction_nodes())
+        most = min(row_elements.MOST_KEPT, row_elements.MOST_WORDS // max(words, 1))
         # What several nodes compute of the same elements is computed once.
         counts = [node._body.op_counts for node in nodes]
         names = {name for count in counts for name in count if name not in PLAIN}

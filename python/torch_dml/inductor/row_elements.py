@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from torch_dml.inductor.costs import long_calls
 from torch_dml.inductor.lanes import Accesses, Repeated, renamed
 
-# Elements that an invocation keeps of a row in registers.
+# Elements of a row that an invocation should keep in registers, and has at most.
 KEPT = 8
-# Of a row whose kernel reads little else.
 MOST_KEPT = 16
+# Words that all its elements of all tensors may have together. Gen9 has 128 registers for an
+# invocation of 8, and float64 functions take many.
+MOST_WORDS = 32
 # Elements of a turn of a loop, and those of 16 bits.
 TURN = 4
 TURN_OF_HALVES = 8
