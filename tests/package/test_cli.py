@@ -156,7 +156,7 @@ def test_bench(tmp_path: Path):
 @pytest.mark.allow_fallback
 def test_bench_of_kernels_and_models(tmp_path: Path):
     target = tmp_path / "figures.json"
-    suites = ("conv", "attention", "rows", "models")
+    suites = ("conv", "attention", "rows", "models", "compile")
     # No result may be missing: on a busy machine without a GPU a repeat takes long.
     arguments = ("--device", "dml", "--quick", "--limit", "120", "--json", str(target))
     done = command("bench", *suites, *arguments, timeout=600)

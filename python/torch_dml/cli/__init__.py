@@ -11,7 +11,10 @@ from collections.abc import Sequence
 
 from torch_dml._version import __version__
 
-SUITES = ("ops", "matmul", "train", "graph", "conv", "attention", "rows", "models", "fft", "sparse", "linear", "linalg")
+SUITES = (
+    *("ops", "matmul", "train", "graph"),
+    *("compile", "conv", "attention", "rows", "models", "fft", "sparse", "linear", "linalg"),
+)
 # The suites that together take a few minutes.
 USUAL = SUITES[:4]
 
