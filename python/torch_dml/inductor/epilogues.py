@@ -61,7 +61,8 @@ MOST_TENSORS = 6
 class Epilogues(CustomGraphPass):
     """Replaces products by `torch_dml::product_then`, and convolutions by
     `torch_dml::convolution_then`. An operator joins if nothing else reads what it is computed from,
-    and if the other tensors that it reads broadcast to the result.
+    and if the other tensors that it reads broadcast to the result. Then roundings of the graph's
+    inputs are joined.
     """
 
     def __init__(self, before: Callable[[Graph], None] | None) -> None:

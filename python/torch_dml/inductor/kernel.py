@@ -123,7 +123,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
         if not self.inside_reduction or self.features.get_reduction_hint() in COLUMNS:
             return False
         numel = V.graph.sizevars.simplify(self.features.reduction_numel)
-        return numel.is_Integer and _kept(int(numel)).kept <= self._most_kept()
+        return numel.is_Integer and _short_rows(int(numel)).kept <= self._most_kept()
 
     def _most_kept(self) -> int:
         """Return how many elements of a row have a place in an invocation's registers."""
@@ -156,7 +156,7 @@ class DmlKernel(SIMDKernel[TextVariable]):
 
     def _share_rows(self) -> Rows:
         if self.persistent_reduction:
-            return _kept(int(self.features.reduction_numel))
+            return _short_rows(int(self.features.reduction_numel))
         if self.features.get_reduction_hint() in COLUMNS:
             return Rows(WORKGROUP // TILE, across=True)
         return Rows(WORKGROUP, across=False)
@@ -828,7 +828,7 @@ def _report(number: int, outside: str, at: str, limit: str, kind: str) -> str:
     return "\n".join([*lines, "    store @fault[6], 0:u32", "  }", "}"])
 
 
-def _kept(numel: int) -> Rows:
+def _short_rows(numel: int) -> Rows:
     """Return how a workgroup shares short rows."""
     along = 1 << max(numel - 1, 0).bit_length()
     if along > TILE:
