@@ -174,7 +174,7 @@ import torch, torch_dml
 torch.manual_seed(0)
 op = torch.ops.torch_dml.product_then.default
 for dtype, of in ((torch.float16, "f16"), (torch.bfloat16, "bf16")):
-    for m, n, k in ((256, 256, 64), (250, 264, 40)):
+    for m, n, k in ((128, 128, 32), (100, 136, 24)):
         a, b = torch.randn(m, k, device="dml").to(dtype), torch.randn(k, n, device="dml").to(dtype)
         whole = [torch.randn(m, n, device="dml").to(dtype) for _ in range(3)]
         row, column = torch.randn(n, device="dml").to(dtype), torch.randn(m, 1, device="dml")
