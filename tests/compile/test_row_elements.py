@@ -43,7 +43,7 @@ def test_exact_results(name: str, width: int, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.smoke] * (name == "norm")) for name in SUMS])
+@pytest.mark.parametrize("name", SUMS)
 def test_sums(name: str, width: int, dtype: torch.dtype) -> None:
     x = torch.randn(5, width).to(dtype)
     found = compiled(SUMS[name])(x.to("dml"))
@@ -52,6 +52,14 @@ def test_sums(name: str, width: int, dtype: torch.dtype) -> None:
     epsilon = torch.finfo(dtype).eps * (100 if name == "moments" else max(1, width**0.5 / 4))
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one.double().cpu(), other, rtol=8 * epsilon, atol=8 * epsilon)
+
+
+@pytest.mark.smoke
+def test_rows_in_registers_and_in_loops() -> None:
+    for width in (300, 5003):
+        x = torch.randn(5, width)
+        for one, other in zip(compiled(SUMS["softmax"])(x.to("dml")), SUMS["softmax"](x.double()), strict=True):
+            torch.testing.assert_close(one.double().cpu(), other, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("height", [3, 64, 300, 1000])
