@@ -364,9 +364,5 @@ def _unrounded(a: Node, b: Node) -> tuple[tuple[Node, Node], torch.dtype | None]
 
 
 def _rounded_input(node: Any) -> Node | None:
-    if not isinstance(node, Node) or node.target != prims.convert_element_type.default or len(node.users) != 1:
-        return None
-    source = node.args[0]
-    if not isinstance(source, Node) or source.op != "placeholder":
-        return None
-    return source if _of(source).dtype == torch.float32 and is_narrow(_of(node).dtype) else None
+    """Return the float32 input that a node rounds for one reader."""
+    return roundings.rounded_input(node) if isinstance(node, Node) and len(node.users) == 1 else None

@@ -753,7 +753,9 @@ class DmlKernel(SIMDKernel[TextVariable]):
                 body, self._position_in_kept_row(), self.rows.kept, self.rows.along, self._index
             )
         elif self.rows is not None:
-            body = row_elements.unrolled(body, self._numel("r0_"), self.rows.along, self.accesses.widest, self._index)
+            body = row_elements.unrolled(
+                body, self._numel("r0_"), self._static("r0_"), self.rows.along, self.accesses.widest, self._index
+            )
         return self._text(name, header, body)
 
     def _text(self, name: str, header: Sequence[str], body: Sequence[str]) -> str:

@@ -34,6 +34,7 @@ _DEFINITION = re.compile(r"(%\w+): (\w+) = (.*)")
 _LOAD = re.compile(r"load @(\w+)\[(\S+)\]")
 # Its condition, memory, index and value.
 _STORE = re.compile(r"(?:if (%\w+) \{ )?store @(\w+)\[(\S+)\], (\S+)(?: \})?")
+# Of a variable, and the load of one.
 _VARIABLE = re.compile(r"store @\w+, .+")
 _VARIABLE_READ = re.compile(r"%\w+: \w+ = load @\w+")
 

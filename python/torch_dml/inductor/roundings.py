@@ -63,9 +63,11 @@ def _groups(graph: Graph) -> Iterator[list[Node]]:
     """Yield roundings to one dtype, in the graph's order, as many as have `MOST_BYTES`."""
     open_groups: dict[Any, tuple[list[Node], int]] = {}
     for node in list(graph.nodes):
-        if not _is_rounding(node):
+        if rounded_input(node) is None:
             continue
         value: torch.Tensor = node.meta["val"]
+        if not all(isinstance(size, int) for size in value.shape):
+            continue
         size = value.numel() * value.element_size()
         key = value.dtype, value.device
         group, bytes_so_far = open_groups.get(key, ([], 0))
@@ -78,13 +80,13 @@ def _groups(graph: Graph) -> Iterator[list[Node]]:
         yield group
 
 
-def _is_rounding(node: Node) -> bool:
-    """Return whether a node rounds an input of float32, of a known size."""
+def rounded_input(node: Node) -> Node | None:
+    """Return the float32 input of a graph that a node rounds to 16 bits; None if it is none."""
     if node.target != prims.convert_element_type.default:
-        return False
+        return None
     source, value = node.args[0], node.meta.get("val")
     if not isinstance(source, Node) or source.op != "placeholder" or not isinstance(value, torch.Tensor):
-        return False
+        return None
     of: torch.Tensor = source.meta["val"]
-    known = all(isinstance(size, int) for size in of.shape)
-    return known and of.device.type == DEVICE and of.dtype == torch.float32 and is_narrow(value.dtype)
+    is_one = of.device.type == DEVICE and of.dtype == torch.float32 and is_narrow(value.dtype)
+    return source if is_one else None

@@ -52,9 +52,10 @@ def in_registers(lines: Sequence[str], first: Sequence[str], lanes: int, along: 
     return repeated.text()
 
 
-def unrolled(lines: Sequence[str], numel: str, along: int, widest: int, kind: str) -> list[str]:
+def unrolled(lines: Sequence[str], numel: str, static: int | None, along: int, widest: int, kind: str) -> list[str]:
     """Return the lines of a kernel with loops over rows, whose turns have several elements. `numel`
-    is a row's number of elements, a literal or a value, and `widest` the size of the largest dtype.
+    is a row's number of elements, a literal or a value, `static` the same if it is known, and
+    `widest` the size of the largest dtype.
     """
     found: list[str] = []
     at, number = 0, 0
@@ -67,7 +68,7 @@ def unrolled(lines: Sequence[str], numel: str, along: int, widest: int, kind: st
         begin, *head = lines[at + 1 : at + 6]
         index, content, tail = lines[at + 6], lines[at + 7 : end - 3], lines[end - 3 : end]
         at = end + 1
-        count = _turn(content, numel, along, widest)
+        count = _turn(content, static, along, widest)
         loop, more, *condition = head
         plain = [*head, index, *content, *tail]
         if count == 1:
@@ -86,17 +87,17 @@ def unrolled(lines: Sequence[str], numel: str, along: int, widest: int, kind: st
             following.replace(f", {along}:", f", {along * count}:"),
             *rest,
         ]
-        if not (numel[0].isdigit() and int(numel.split(":")[0]) % (along * count) == 0):
+        if static is None or static % (along * count):
             found += renamed(plain, f"_rest{number}")
     return found
 
 
-def _turn(content: Sequence[str], numel: str, along: int, widest: int) -> int:
+def _turn(content: Sequence[str], static: int | None, along: int, widest: int) -> int:
     """Return how many elements a turn has."""
     if any("atomic" in line for line in content):
         return 1
     count = TURN_OF_HALVES if widest <= 2 else TURN
-    most = int(numel.split(":")[0]) // along if numel[0].isdigit() else count
+    most = count if static is None else static // along
     calls = long_calls(content)
     while count > 1 and (count > most or calls * count > MOST_CALLS):
         count //= 2
