@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from torch_dml.cli.bench import models
 from torch_dml.cli.bench.measure import Bench, Row
 from torch_dml.cli.models import GPT
 
@@ -134,38 +134,22 @@ class _Network:
 def _trainings(quick: bool) -> Iterator[Case]:
     for network in _networks(quick):
         for dtype in (None, torch.bfloat16):
-            yield Case(f"{network.name}, {_kind(dtype)}: step of batch {network.batch}", partial(_step, network, dtype))
+            yield Case(
+                f"{network.name}, {models.kind_of(dtype)}: step of batch {network.batch}",
+                partial(_step, network, dtype),
+            )
 
 
 def _inferences(quick: bool) -> Iterator[Case]:
     for network in _networks(quick):
         for dtype in (None, torch.bfloat16):
             make = partial(_inference, network, dtype)
-            yield Case(f"{network.name}, {_kind(dtype)}: inference of one sample", make, "reduce-overhead")
-
-
-def _kind(dtype: torch.dtype | None) -> str:
-    return "float32" if dtype is None else f"mixed with {str(dtype).removeprefix('torch.')}"
-
-
-def _precision(device: torch.device, dtype: torch.dtype | None) -> AbstractContextManager[object]:
-    return nullcontext() if dtype is None else torch.autocast(device.type, dtype)
+            yield Case(f"{network.name}, {models.kind_of(dtype)}: inference of one sample", make, "reduce-overhead")
 
 
 def _step(network: _Network, dtype: torch.dtype | None, device: torch.device, transform: Callable[[Any], Any]) -> _Work:
-    model = network.make().to(device).train()
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
-    inputs, targets = (part.to(device) for part in network.data(network.batch))
-    compiled = transform(model)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        with _precision(device, dtype):
-            loss = functional.cross_entropy(_logits(compiled(inputs)).flatten(0, -2), targets.flatten())
-        loss.backward()
-        optimizer.step()
-
-    return step
+    case = models.Case(network.name, network.make, partial(network.data, network.batch))
+    return models.training_step(case, dtype, device, transform, fused=True)
 
 
 def _inference(
@@ -176,15 +160,22 @@ def _inference(
     compiled = transform(model)
 
     def infer() -> object:
-        with torch.inference_mode(), _precision(device, dtype):
+        with torch.inference_mode(), models.precision(device, dtype):
             return compiled(inputs)
 
     return infer
 
 
-def _logits(output: Any) -> torch.Tensor:
-    found: torch.Tensor = output if isinstance(output, torch.Tensor) else output.logits
-    return found
+class _Logits(nn.Module):
+    """A network of transformers, whose result is its logits."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.model(tokens).logits
+        return logits
 
 
 def _networks(quick: bool) -> Iterator[_Network]:
@@ -202,17 +193,17 @@ def _networks(quick: bool) -> Iterator[_Network]:
         yield _Network("GPT of 2 layers", lambda: GPT(2, 64, 2, length, words), text, 2)
         return
     try:
-        from torchvision import models
+        from torchvision import models as vision
     except ImportError:
         pass
     else:
-        yield _Network("ResNet-50", models.resnet50, pictures, 32)
-        yield _Network("ViT-B/16", models.vit_b_16, pictures, 32)
-        yield _Network("ConvNeXt-T", models.convnext_tiny, pictures, 16)
+        yield _Network("ResNet-50", vision.resnet50, pictures, 32)
+        yield _Network("ViT-B/16", vision.vit_b_16, pictures, 32)
+        yield _Network("ConvNeXt-T", vision.convnext_tiny, pictures, 16)
     yield _Network("GPT of 124M", GPT, text, 8)
     try:
         from transformers import BertConfig, BertForMaskedLM
     except ImportError:
         return
     sentences = partial(text, length=512, words=30_522)
-    yield _Network("BERT-base", lambda: BertForMaskedLM(BertConfig()), sentences, 16)
+    yield _Network("BERT-base", lambda: _Logits(BertForMaskedLM(BertConfig())), sentences, 16)
