@@ -408,12 +408,12 @@ impl<'b> EpilogueCode<'b> {
         self.epilogue.operands().iter().map(of).collect()
     }
 
-    /// What [`Self::store`] needs for `count` adjacent columns of complete tiles, loaded ahead: its
-    /// latency is that of the GPU's memory. `None` if it would take too many registers, or if
+    /// What [`Self::store`] needs for `count` adjacent columns from `at` of a complete tile, loaded
+    /// ahead: its latency is that of the GPU's memory. `None` if it would take too many registers, or if
     /// nothing is loaded.
-    pub fn fetch(&self, m: Value<'b>, n: Value<'b>, count: usize) -> Option<Operands<'b>> {
+    pub fn fetch(&self, at: [Value<'b>; 2], count: usize) -> Option<Operands<'b>> {
         let tensors = self.tensors.len() + usize::from(self.bias.is_some());
-        (self.epilogue.wide && (1..=MOST_AHEAD).contains(&tensors)).then(|| self.operands([m, n], count))
+        (self.epilogue.wide && (1..=MOST_AHEAD).contains(&tensors)).then(|| self.operands(at, count))
     }
 
     /// The results for sums of adjacent columns, and for the other operands.

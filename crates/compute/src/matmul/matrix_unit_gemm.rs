@@ -134,7 +134,7 @@ impl KernelSpec for Spec {
             b.for_(0u32, count, 1u32, turn);
             let width = if self.product.epilogue.stores_vectors { VECTOR_16_BIT } else { VECTOR };
             let exchange = Exchange { memory, begin: 0, together: tile.accumulators_per_store(), width };
-            let fetch = |m, n, count| if self.has_edge_tiles { None } else { out.fetch(m, n, count) };
+            let fetch = |at| if self.has_edge_tiles { None } else { out.fetch(at, width as usize) };
             return sums.store(b, exchange, rows, fetch, |_, at, sums, fetched| {
                 out.store(b, at, sums, columns, fetched.as_deref());
             });
@@ -164,7 +164,7 @@ impl KernelSpec for Spec {
                         b,
                         exchange,
                         rows,
-                        |_, _, _| (),
+                        |_| (),
                         |vector, [m, n], sums, ()| {
                             accumulator.add(vector, sums, |sums| {
                                 out.store(b, [m, n], &scales.undo(b, m, n, sums), columns, None);
@@ -266,16 +266,15 @@ impl<'b> Sums<'b> {
     /// Passes all accumulators to `take`, some matrices at a time through the subgroup's part of
     /// shared memory. The arguments of `take` are the index of the chunk of `width` adjacent
     /// columns among the tile's chunks (an index belongs to the same invocation in every call), row
-    /// and column of the chunk in the tile, the values, and what `fetch` has returned for the row,
-    /// the column and the width: it is called for some chunks before the first of them is taken.
-    /// `edge` is the tile's first row and the number of the result's rows, if the tile may be
-    /// partial.
+    /// and column of the chunk in the tile, the values, and what `fetch` has returned for the row and
+    /// the column: it is called for some chunks before the first of them is taken. `edge` is the
+    /// tile's first row and the number of the result's rows, if the tile may be partial.
     fn store<F>(
         &self,
         b: &'b Builder,
         Exchange { memory, begin, together: [down, across], width }: Exchange<'b>,
         edge: Option<(Value<'b>, Value<'b>)>,
-        fetch: impl Fn(Value<'b>, Value<'b>, usize) -> F,
+        fetch: impl Fn([Value<'b>; 2]) -> F,
         take: impl Fn(Value<'b>, [Value<'b>; 2], &[Value<'b>], F),
     ) {
         let [rows, columns] = [self.tile.shape[0] * down, self.tile.shape[1] * across];
@@ -310,10 +309,7 @@ impl<'b> Sums<'b> {
                     let (row, column) = at(chunk);
                     [self.m + i * rows + row, self.n + j * columns + column * width]
                 };
-                let fetch = |chunk: Value<'b>| {
-                    let [m, n] = place(chunk);
-                    fetch(m, n, width as usize)
-                };
+                let fetch = |chunk: Value<'b>| fetch(place(chunk));
                 let store = |chunk: Value<'b>, sums: &[Value<'b>], fetched: F| {
                     let [m, n] = place(chunk);
                     let take = || take(vector + (i * groups + j) * chunks + chunk, [m, n], sums, fetched);
