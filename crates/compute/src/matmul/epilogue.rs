@@ -409,8 +409,8 @@ impl<'b> EpilogueCode<'b> {
     }
 
     /// What [`Self::store`] needs for `count` adjacent columns from `at` of a complete tile, loaded
-    /// ahead: its latency is that of the GPU's memory. `None` if it would take too many registers, or if
-    /// nothing is loaded.
+    /// ahead: its latency is that of the GPU's memory. `None` if it would take too many registers,
+    /// or if nothing is loaded.
     pub fn fetch(&self, at: [Value<'b>; 2], count: usize) -> Option<Operands<'b>> {
         let tensors = self.tensors.len() + usize::from(self.bias.is_some());
         (self.epilogue.wide && (1..=MOST_AHEAD).contains(&tensors)).then(|| self.operands(at, count))

@@ -266,9 +266,9 @@ impl<'b> Sums<'b> {
     /// Passes all accumulators to `take`, some matrices at a time through the subgroup's part of
     /// shared memory. The arguments of `take` are the index of the chunk of `width` adjacent
     /// columns among the tile's chunks (an index belongs to the same invocation in every call), row
-    /// and column of the chunk in the tile, the values, and what `fetch` has returned for the row and
-    /// the column: it is called for some chunks before the first of them is taken. `edge` is the
-    /// tile's first row and the number of the result's rows, if the tile may be partial.
+    /// and column of the chunk in the tile, the values, and what `fetch` has returned for the row
+    /// and the column: it is called for some chunks before the first of them is taken. `edge` is
+    /// the tile's first row and the number of the result's rows, if the tile may be partial.
     fn store<F>(
         &self,
         b: &'b Builder,
